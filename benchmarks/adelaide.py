@@ -34,10 +34,8 @@ def scene_names(half: str) -> tuple[str, ...]:
 def images_of(name: str) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """Both pictures of a scene, grey."""
     scene = fetch_adelaidermf(name)
-    img1, img2 = (
-        image if image.ndim == 2 else np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2GRAY), np.uint8)
-        for image in (scene.img1, scene.img2)
-    )
+    grey = lambda image: image if image.ndim == 2 else np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2GRAY), np.uint8)  # noqa: E731
+    img1, img2 = grey(scene.img1), grey(scene.img2)
     return img1, img2
 
 

@@ -13,7 +13,7 @@ import argparse
 import hashlib
 from collections.abc import Iterable, Iterator
 from functools import partial
-from itertools import islice
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -57,24 +57,15 @@ def line(problem: Problem, call: str, method: Method) -> str:
     if (result := answer.result) is not None:
         rows = table(result)
         labels, matrices = row_labels(rows, len(answer.mask)), [row.structure.matrix for row in rows]
-        parts = [
-            [answer.mask],
-            [labels],
-            [answer.scores],
-            [result.inlier_probabilities],
-            matrices,
-            [*(answer.pose or ())],
-        ]
+        parts[1:] = [labels], [answer.scores], [result.inlier_probabilities], matrices, [*(answer.pose or ())]
     return "\t".join([f"{problem.suite}, {problem.name} [{call}]", *map(digest, parts)])
 
 
 def lines(half: str, per_cell: int) -> Iterator[str]:
     """A line for each problem and call, and for each shape."""
-    turns = list(CALLS)
-    for number, problem in enumerate(problems(NAMES, half, per_cell)):
-        call = turns[number % len(turns)]
-        yield line(problem, "", ours)
-        yield line(problem, call, CALLS[call])
+    for problem, call in zip(problems(NAMES, half, per_cell), cycle(CALLS), strict=False):
+        for name, method in {"": ours, call: CALLS[call]}.items():
+            yield line(problem, name, method)
         if problem.cameras is not None:
             yield line(problem, "cameras", with_cameras)
     for name in SHAPE_NAMES:
@@ -88,9 +79,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--half", default="tune", choices=["tune", "judge"])
     parser.add_argument("--per-cell", type=int, default=1, help="rendered problems per mismatch rate and kind")
-    parser.add_argument("--most", type=int, help="only so many lines")
     options = parser.parse_args()
-    print(*islice(lines(options.half, options.per_cell), options.most), sep="\n")
+    print(*lines(options.half, options.per_cell), sep="\n")
 
 
 if __name__ == "__main__":

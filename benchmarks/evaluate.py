@@ -25,17 +25,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from geometry import Points, residuals
+from joblib import Parallel, delayed
 from measures import (
-    N_BINS,
+    calibration_error,
     direction_angle,
     label_error,
     mask_quality,
     model_errors,
-    paired_difference,
     pose_error,
     pose_score,
-    refit_error,
-    reliability,
     roc_auc,
     rotation_angle,
 )
@@ -43,6 +41,7 @@ from methods import (
     OURS,
     Answer,
     Method,
+    effort_methods,
     focal_methods,
     mask_methods,
     model_methods,
@@ -55,7 +54,7 @@ from methods import (
     video_methods,
 )
 from posed_photos import NEAR_SUITE
-from problems import JUDGE_SEED, Problem
+from problems import Problem, first_seed
 from report import (
     ABSENT,
     RESULTS,
@@ -73,24 +72,13 @@ from suites import GROUPS, SUITES, problems
 
 KEY = ["suite", "half", "problem", "method", "seed"]
 MEASURED = [*KEY, "package"]
-MEASURES = [
-    "f1",
-    "precision",
-    "recall",
-    "balanced_accuracy",
-    "auc",
-    "label_error",
-    "refit_error",
-    "off_plane",
-    "shifted",
-    "ms",
-]
+WITH_TRUTH = ["auc", "label_error", "off_plane", "shifted"]
+MEASURES = ["f1", "precision", "recall", "balanced_accuracy", *WITH_TRUTH, "ms"]
 RATES = (0.01, 0.05, 0.1)
 FEWEST_OFF_PLANE = 5
 """Unjudged matches that a pair needs, off the labelled planes or shifted on them, to have a share of them that is kept."""
-BINS = [f"{name}{place}" for name in ("count", "sum", "true") for place in range(N_BINS)]
 PRECISE, WITHIN = 1.0, 3.0  # pixels
-FLIPPED = 90.0  # degrees
+FLIPPED, ENOUGH = 90.0, 0.6  # degrees; the share of a plane's matches above which it is found
 CUTS, FALSE_ALARMS = (5.0, 10.0, 20.0, 30.0, 50.0, 100.0), (0.1, 0.01, 0.001)  # evidence, shares of pairs
 Row = dict[str, Any]
 Column = tuple[str, str, Callable[[pd.Series], float], int]
@@ -106,6 +94,8 @@ class Measure:
     row: Callable[[Problem, Answer], Row]
     columns: tuple[Column, ...]
     is_shuffled: bool = True
+    is_own: bool = False
+    """Whether all methods are variants of this package."""
 
 
 def mean(values: pd.Series) -> float:
@@ -136,10 +126,15 @@ def auc_at(limit: float, values: pd.Series) -> float:
 # --- What a row holds.
 
 
+def f1_of(problem: Problem, answer: Answer) -> float:
+    """F1 of the mask."""
+    return mask_quality(answer.mask[problem.judged], problem.labels[problem.judged] > 0)["f1"]
+
+
 def mask_row(problem: Problem, answer: Answer) -> Row:
     """Every measure of a mask that applies; NaN for the others."""
     judged = problem.judged
-    true, row = problem.labels[judged] > 0, dict.fromkeys(MEASURES[4:9], float("nan"))
+    true, row = problem.labels[judged] > 0, dict.fromkeys(WITH_TRUTH, float("nan"))
     if problem.shifted is not None:
         groups = {"off_plane": problem.moved & ~problem.shifted, "shifted": problem.shifted}
         row |= {name: answer.mask[of].mean() for name, of in groups.items() if of.sum() >= FEWEST_OFF_PLANE}
@@ -147,52 +142,32 @@ def mask_row(problem: Problem, answer: Answer) -> Row:
         row["auc"] = roc_auc(answer.scores[judged], ~true)
     if answer.labels is not None:
         row["label_error"] = label_error(answer.labels[judged], problem.labels[judged])
-    if len(problem.models) == 1 and problem.exact1 is not None and problem.exact2 is not None:
-        points = problem.points1, problem.points2, answer.mask, problem.exact1, problem.exact2
-        row["refit_error"] = refit_error(problem.kind, *points, problem.models[0])
     return mask_quality(answer.mask[judged], true) | row
 
 
 def near_row(problem: Problem, answer: Answer) -> Row:
     """Shares kept of near misses and of the other true matches, and the mean probability of near misses."""
-    probabilities = (
-        np.full(len(problem.labels), np.nan) if answer.result is None else answer.result.inlier_probabilities
-    )
-    true, moved = problem.labels > 0, problem.moved
-    return {
-        "kept": answer.mask[moved].mean(),
-        "others": answer.mask[true].mean(),
-        "probability": probabilities[moved].mean(),
-    }
+    moved, result = problem.moved, answer.result
+    probability = np.nan if result is None else result.inlier_probabilities[moved].mean()
+    kept, others = (answer.mask[rows].mean() for rows in (moved, problem.labels > 0))
+    return {"kept": kept, "others": others, "probability": probability}
 
 
 def sizes_row(problem: Problem, answer: Answer) -> Row:
     """Of near misses what `near_row` says, of other problems F1."""
     if problem.suite == NEAR_SUITE:
         return near_row(problem, answer) | {"f1": np.nan}
-    judged = problem.judged
-    f1 = mask_quality(answer.mask[judged], problem.labels[judged] > 0)["f1"]
-    return dict.fromkeys(("kept", "others", "probability"), np.nan) | {"f1": f1}
+    return dict.fromkeys(("kept", "others", "probability"), np.nan) | {"f1": f1_of(problem, answer)}
 
 
 def calibration_row(problem: Problem, answer: Answer) -> Row:
-    """Sums over the judged matches: the bins of probabilities, how many are kept, how many of them are wrong and are expected to be."""
+    """The error of the probabilities of judged matches, and of those kept, which share is wrong and is expected to be."""
     judged = problem.judged
-    true, kept, probabilities = (
-        problem.labels[judged] > 0,
-        answer.mask[judged],
-        answer.result.inlier_probabilities[judged],
-    )
-    counts, sums, hits = reliability(probabilities, true)
-    row = dict(zip(BINS, np.concatenate([counts, sums, hits]).tolist(), strict=True))
-    wrong, expected = (kept & ~true).sum(), (1 - probabilities[kept]).sum()
-    error = np.abs(sums - hits).sum() / max(counts.sum(), 1)
-    shares = {
-        "error": error,
-        "wrong_share": wrong / max(kept.sum(), 1),
-        "expected_share": expected / max(kept.sum(), 1),
-    }
-    return row | {"kept": kept.sum(), "wrong": wrong, "expected": expected} | shares
+    columns = problem.labels > 0, answer.mask, answer.result.inlier_probabilities
+    true, kept, probabilities = (column[judged] for column in columns)
+    shares = (kept & ~true).sum() / max(kept.sum(), 1), (1 - probabilities[kept]).sum() / max(kept.sum(), 1)
+    error = calibration_error(probabilities, true)
+    return {"error": error, "wrong_share": shares[0], "expected_share": shares[1]}
 
 
 def model_row(problem: Problem, answer: Answer) -> Row:
@@ -202,16 +177,14 @@ def model_row(problem: Problem, answer: Answer) -> Row:
     if answer.model is not None:
         row["within"] = float((residuals(problem.kind, answer.model, problem.points1, problem.points2) <= WITHIN).sum())
     if structures:
-        row["f1"] = max(
-            mask_quality(answer.mask[judged], problem.labels[judged] == number)["f1"] for number in structures
-        )
+        masks = [problem.labels[judged] == number for number in structures]
+        row["f1"] = max(mask_quality(answer.mask[judged], mask)["f1"] for mask in masks)
     if problem.exact1 is not None:
         points = [(problem.exact1, problem.exact2)]
         if len(problem.models) > 1:
             nearest = np.argmin([residuals(problem.kind, model, *points[0]) for model in problem.models], axis=0)
-            points = [
-                (points[0][0][nearest == number], points[0][1][nearest == number]) for number in np.unique(nearest)
-            ]
+            own = [nearest == number for number in np.unique(nearest)]
+            points = [(points[0][0][rows], points[0][1][rows]) for rows in own]
         errors = [model_errors(problem.kind, answer.model, *part) for part in points]
         row["px"], row["px95"] = min(tuple(np.percentile(of, [50, 95], method="nearest")) for of in errors)
     return row
@@ -231,7 +204,6 @@ def motion_row(problem: Problem, answer: Answer) -> Row:
 
 def pose_row(problem: Problem, answer: Answer) -> Row:
     """The error of the pose in degrees, its parts, and F1 of the mask; a flip is a translation that points backwards."""
-    f1 = mask_quality(answer.mask[problem.judged], problem.labels[problem.judged] > 0)["f1"]
     wrong = (problem.labels[problem.judged] == 0).any()
     parts = dict.fromkeys(("rotation", "translation", "flip"), np.nan)
     if answer.pose is not None:
@@ -239,11 +211,8 @@ def pose_row(problem: Problem, answer: Answer) -> Row:
         if problem.cameras.t.any() and np.any(answer.pose[1]):
             parts["translation"] = direction_angle(answer.pose[1], problem.cameras.t)
             parts["flip"] = float(parts["translation"] > FLIPPED)
-    return parts | {
-        "error": pose_error(answer.pose, problem.cameras),
-        "f1": f1 if wrong else np.nan,
-        "found": answer.pose is not None,
-    }
+    parts |= {"error": pose_error(answer.pose, problem.cameras), "found": answer.pose is not None}
+    return parts | {"f1": f1_of(problem, answer) if wrong else np.nan}
 
 
 def pair_row(problem: Problem, answer: Answer) -> Row:
@@ -254,10 +223,8 @@ def pair_row(problem: Problem, answer: Answer) -> Row:
 
 def overlay_row(problem: Problem, answer: Answer) -> Row:
     """Shares kept of the scene (1), of static matches (2) and of mismatches (0), and what is said of the static ones."""
-    result, groups = (
-        answer.result,
-        {"scene": problem.labels == 1, "static": problem.labels == 2, "wrong": problem.labels == 0},
-    )
+    result, labels = answer.result, problem.labels
+    groups = {"scene": labels == 1, "static": labels == 2, "wrong": labels == 0}
     row = {name: answer.mask[rows].mean() if rows.any() else np.nan for name, rows in groups.items()}
     stationary = [number for number, motion in enumerate(result.motions) if motion.stationary]
     moving = next((number for number, motion in enumerate(result.motions) if not motion.stationary), -2)
@@ -293,18 +260,17 @@ def change_row(problem: Problem, answer: Answer) -> Row:
 
 def seed_row(problem: Problem, answer: Answer) -> Row:
     """The mask itself: `changes` compares those of all seeds."""
-    f1 = mask_quality(answer.mask[problem.judged], problem.labels[problem.judged] > 0)["f1"]
-    return {"f1": f1, "mask": np.packbits(answer.mask).tobytes().hex(), "n": len(answer.mask)}
+    return {"f1": f1_of(problem, answer), "mask": np.packbits(answer.mask).tobytes().hex(), "n": len(answer.mask)}
 
 
 def changes(rows: pd.DataFrame) -> pd.DataFrame:
     """For each problem and method: verdicts against the majority of a match's, matches whose verdict changes, the range of F1."""
     found = []
     for key, of in rows.groupby(["suite", "half", "problem", "method"], sort=False):
-        bits = [
-            np.unpackbits(np.frombuffer(bytes.fromhex(text), np.uint8), count=int(n))
-            for text, n in zip(of["mask"], of.n, strict=True)
+        packed = [
+            (np.frombuffer(bytes.fromhex(text), np.uint8), int(n)) for text, n in zip(of["mask"], of.n, strict=True)
         ]
+        bits = [np.unpackbits(mask, count=n) for mask, n in packed]
         share = np.mean(bits, axis=0)
         against, change = np.minimum(share, 1 - share).mean(), ((share > 0) & (share < 1)).mean()
         found.append((*key, 0, 100 * against, 100 * change, np.ptp(of.f1), of.f1.mean(), of.ms.median()))
@@ -318,7 +284,7 @@ MASKS: tuple[Column, ...] = (
     F1, ("off-plane kept", "off_plane", mean, 3), ("shifted kept", "shifted", mean, 3), ("lowest F1", "f1", min, 3),
     ("precision", "precision", mean, 3), ("recall", "recall", mean, 3),
     ("balanced accuracy", "balanced_accuracy", mean, 3), ("AUC", "auc", mean, 3), ("label error", "label_error", mean, 3),
-    ("median refit error (px)", "refit_error", median, 2), TIME,
+    TIME,
 )  # fmt: skip
 NEAR: tuple[Column, ...] = (
     ("near misses kept", "kept", mean, 3), ("others kept", "others", mean, 3),
@@ -361,6 +327,7 @@ SEEDS: tuple[Column, ...] = (
     ("against the majority, %", "against", mean, 2), ("ever changes, %", "changed", mean, 2), ("largest range of F1", "range", max, 3),
     F1, TIME,
 )  # fmt: skip
+EFFORT: tuple[Column, ...] = (("found", "recall", lambda of: float((of > ENOUGH).mean()), 2), TIME)
 VARIED: tuple[Column, ...] = (*((f"{name}, %", name, mean, 1) for name in CHANGES), TIME)
 AT_RATES = {f"at {rate:g}": {"false_discovery_rate": rate} for rate in RATES}
 MEASURE: dict[str, Measure] = {
@@ -377,6 +344,7 @@ MEASURE: dict[str, Measure] = {
     "pairs": Measure(("pairs",), own_methods, pair_row, PAIRS),
     "overlays": Measure(("overlays",), partial(own_methods, dropped={"keep_stationary": False}), overlay_row, OVERLAYS),
     "changes": Measure(("varied",), own_methods, change_row, VARIED, is_shuffled=False),
+    "effort": Measure(("few-true",), effort_methods, mask_row, EFFORT, is_shuffled=False),
     "seeds": Measure(("seeds",), own_methods, seed_row, SEEDS, is_shuffled=False),
 }
 
@@ -384,9 +352,16 @@ MEASURE: dict[str, Measure] = {
 # --- The loop.
 
 
-def run_once(measure: Measure, problem: Problem, method: Method, seed: int) -> Row:
+WARM: set[str] = set()
+"""Methods that this process has called: the first call is slower."""
+
+
+def run_once(measure: Measure, problem: Problem, name: str, method: Method, seed: int) -> Row:
     """What a measure says of one method on a problem in the seed's order, timed on the processor."""
     given = problem.shuffled(seed) if measure.is_shuffled else problem
+    if name not in WARM:
+        WARM.add(name)
+        method(given, seed)
     start = time.process_time()
     answer = method(given, seed)
     milliseconds = 1e3 * (time.process_time() - start)
@@ -404,30 +379,24 @@ def select(methods: dict[str, Method], wanted: list[str] | None) -> dict[str, Me
     return chosen
 
 
-def collect(name: str, options: argparse.Namespace) -> pd.DataFrame:
-    """All rows that belong to this call; those that are not there yet are measured."""
-    measure, path = MEASURE[name], options.rows / f"{name}.csv"
-    methods, earlier = select(measure.methods(), options.methods), read_rows(path, MEASURED)
-    done = set(earlier[MEASURED].itertuples(index=False, name=None))
-    keys, is_warm = set(), set()
-    halves = ("tune", "judge") if options.half == "both" else (options.half,)
-    for half in halves:
-        first = JUDGE_SEED if half == "judge" else 0
+def collect(name: str, measure: Measure, options: argparse.Namespace, n_jobs: int = 1) -> pd.DataFrame:
+    """All rows that belong to this call; those that are not there yet are measured, in so many processes."""
+    path, methods = options.rows / f"{name}.csv", select(measure.methods(), options.methods)
+    done, keys, missing = set(read_rows(path, MEASURED)[MEASURED].itertuples(index=False, name=None)), set(), []
+    for half in ("tune", "judge") if options.half == "both" else (options.half,):
+        seeds = range(first_seed(half), first_seed(half) + options.seeds)
         for problem in problems(options.suite or list(measure.suites), half, options.per_cell):
-            for method, seed in product(methods, range(first, first + options.seeds)):
-                package = package_digest() if OURS in method else f"peer {truth_digest()}"
+            for method, seed in product(methods, seeds):
+                package = package_digest() if measure.is_own or OURS in method else f"peer {truth_digest()}"
                 key = problem.suite, half, problem.name, method, seed, package
                 keys.add(key)
-                if key in done:
-                    continue
-                if method not in is_warm:  # it compiles and imports before the clock runs
-                    methods[method](problem, seed)
-                    is_warm.add(method)
-                row = run_once(measure, problem, methods[method], seed)
-                append_row(path, dict(zip(MEASURED, key, strict=True)) | row)
-                print(f"\r{name}: {len(keys)} rows", end="", file=sys.stderr)
+                missing += [] if key in done else [(key, problem)]
     if not keys:
         raise SystemExit(f"no problems for {name}: are its files here?")
+    calls = (delayed(run_once)(measure, problem, key[3], methods[key[3]], key[4]) for key, problem in missing)
+    for count, row in enumerate(Parallel(n_jobs, return_as="generator")(calls)):
+        append_row(path, dict(zip(MEASURED, missing[count][0], strict=True)) | row)
+        print(f"\r{name}: {count + 1} of {len(missing)} rows", end="", file=sys.stderr)
     rows = read_rows(path, MEASURED)
     return rows[[key in keys for key in rows[MEASURED].itertuples(index=False, name=None)]]
 
@@ -435,63 +404,43 @@ def collect(name: str, options: argparse.Namespace) -> pd.DataFrame:
 # --- Tables.
 
 
-def leads(rows: pd.DataFrame, first: Column) -> dict[str, tuple[float, float]]:
-    """Paired differences of the first column, this package minus each other method, with standard errors over problems."""
-    scores = rows.assign(score=[first[2](rows[first[1]].iloc[[at]]) for at in range(len(rows))])
+def leads(scores: pd.DataFrame) -> pd.DataFrame:
+    """For each method the mean of this package's score minus its own over the problems that all have answered, and its error."""
     means = scores.groupby(["problem", "method"], sort=False).score.mean().unstack("method").dropna()
-    return (
-        {name: paired_difference(means[OURS].to_numpy(), means[name].to_numpy()) for name in means}
-        if OURS in means
-        else {}
-    )
+    return means.rsub(means.get(OURS, np.nan), axis=0).agg(["mean", "sem"])
 
 
 def table(rows: pd.DataFrame, columns: tuple[Column, ...]) -> str:
     """A line for each method of one suite and half, best first."""
-    first, lead, lines = columns[0], leads(rows, columns[0]), []
+    title, name, of_column, digits = columns[0]
+    lead, lines = leads(rows.assign(score=[of_column(rows[name].iloc[[at]]) for at in range(len(rows))])), []
     for method, of in rows.groupby("method", sort=False):
         cells = [shown(column[2](of[column[1]]), column[3]) for column in columns]
-        difference = (
-            "" if method == OURS or method not in lead else shown(lead[method][0], first[3], lead[method][1], "+")
-        )
-        lines.append((first[2](of[first[1]]), [str(method), *cells, difference]))
-    falling = first[1] in ("f1", "px", "error", "motion", "evidence")
-    order = sorted(lines, key=lambda line: -line[0] if falling else line[0])
-    return markdown(
-        ["method", *(title for title, *_ in columns), f"{first[0]}, {OURS} minus this"], [line for _, line in order]
-    )
+        difference = "" if method == OURS else shown(lead[method]["mean"], digits, lead[method]["sem"], "+")
+        lines.append((of_column(of[name]), [str(method), *cells, difference]))
+    lines.sort(key=lambda line: line[0], reverse=name in ("f1", "px", "error", "motion", "evidence"))
+    header = ["method", *(column[0] for column in columns), f"{title}, {OURS} minus this"]
+    return markdown(header, [line for _, line in lines])
 
 
 def summary(rows: pd.DataFrame) -> pd.DataFrame:
     """A line for each suite, half and method of accuracy: means over the problems that all methods answered, with errors.
 
-    `off_plane` and `shifted` are means over those of them that have enough such matches.
-    `refit_error` and `ms` are medians. `lead` is the paired difference in F1 of this package's default to the method.
+    `off_plane` and `shifted` are means over those of them that have enough such matches. `ms` is a median.
+    `lead` is the paired difference in F1 of this package's default to the method.
     """
     found = []
     for (suite, half), own in rows.groupby(["suite", "half"], sort=False):
         means = own.groupby(["method", "problem"], sort=False)[MEASURES].mean()
         f1 = means.f1.unstack("method").dropna()
         kept = means[means.index.get_level_values("problem").isin(f1.index)].groupby("method")
-        result, middle = kept.mean(), kept.median()
-        result["refit_error"], result["ms"] = middle.refit_error, middle.ms
+        result = kept.mean().assign(ms=kept.ms.median())
         lead = f1.rsub(f1[OURS], axis=0) if OURS in f1 else f1 * float("nan")
         result.insert(0, "problems", len(f1))
         result.insert(2, "f1_error", f1.sem())
         result.insert(3, "lowest_f1", f1.min())
         found.append(result.assign(lead=lead.mean(), lead_error=lead.sem(), suite=suite, half=half).reset_index())
     return pd.concat(found).set_index(["suite", "half", "method"])
-
-
-def reliabilities(rows: pd.DataFrame) -> pd.DataFrame:
-    """For each suite and bin of probabilities: how many matches, their mean probability, and the share of true ones."""
-    found = []
-    for suite, of in rows[rows.method == OURS].groupby("suite", sort=False):
-        for place in range(N_BINS):
-            count, total, true = (of[f"{name}{place}"].sum() for name in ("count", "sum", "true"))
-            if count:
-                found.append((suite, place, int(count), total / count, true / count))
-    return pd.DataFrame(found, columns=["suite", "bin", "count", "probability", "true"])
 
 
 def means(rows: pd.DataFrame, columns: tuple[Column, ...]) -> pd.DataFrame:
@@ -511,33 +460,16 @@ def store(name: str, found: pd.DataFrame) -> None:
     found.to_csv(path, float_format="%.5g")
 
 
-def store_all(name: str, rows: pd.DataFrame) -> None:
-    """Write what docs/benchmarks.md is made of."""
-    store(name, summary(rows) if name == "accuracy" else means(rows, MEASURE[name].columns))
-    if name == "calibration":
-        reliabilities(rows).to_csv(RESULTS / f"calibration_{rows.half.iloc[0]}.csv", index=False, float_format="%.5g")
-
-
 def compare(before: Path, after: Path) -> str:
     """Paired differences of two files of rows, after minus before, for each suite and column; seeds are averaged first."""
     tables = [pd.read_csv(path, dtype={"problem": str}) for path in (before, after)]
-    numbers = [
-        column
-        for column in tables[0].columns
-        if column not in (*MEASURED, "n", *BINS) and tables[0][column].dtype.kind in "fib"
-    ]
-    means = [of.groupby(KEY[:4], sort=False)[numbers].mean() for of in tables]
-    both = means[0].merge(means[1], left_index=True, right_index=True, suffixes=(" A", " B"))
+    names = [name for name in tables[0].select_dtypes(["number", "bool"]) if name not in (*MEASURED, "n")]
+    one, two = (of.groupby(KEY[:4])[names].mean().rename_axis(columns="measure").stack() for of in tables)
+    pairs = pd.DataFrame({"A": one, "B": two}).dropna().assign(difference=lambda of: of.B - of.A)
     lines = []
-    for (suite, method), of in both.groupby(["suite", "method"], sort=False):
-        for column in numbers:
-            pairs = of[[f"{column} A", f"{column} B"]].dropna()
-            if len(pairs):
-                difference = paired_difference(pairs.iloc[:, 1].to_numpy(float), pairs.iloc[:, 0].to_numpy(float))
-                cells = (shown(float(pairs.iloc[:, at].mean()), 4) for at in (0, 1))
-                lines.append(
-                    [f"{suite}: {method}", column, str(len(pairs)), *cells, shown(difference[0], 4, difference[1], "+")]
-                )
+    for (suite, method, name), of in pairs.groupby(["suite", "method", "measure"]):
+        cells = shown(of.A.mean(), 4), shown(of.B.mean(), 4), shown(of.difference.mean(), 4, of.difference.sem(), "+")
+        lines.append([f"{suite}: {method}", name, str(len(of)), *cells])
     return markdown(["suite: method", "measure", "problems", "A", "B", "B - A"], lines)
 
 
@@ -547,16 +479,10 @@ def main() -> None:
         print(compare(Path(sys.argv[2]), Path(sys.argv[3])))
         return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "measures",
-        nargs="+",
-        choices=MEASURE,
-        metavar="MEASURE",
-        help=f"of {', '.join(MEASURE)}; or compare A.csv B.csv",
-    )
-    parser.add_argument(
-        "--suite", nargs="+", choices=[*SUITES, *GROUPS], metavar="SUITE", help="default: those of the measure"
-    )
+    names = f"of {', '.join(MEASURE)}; or compare A.csv B.csv"
+    parser.add_argument("measures", nargs="+", choices=MEASURE, metavar="MEASURE", help=names)
+    suites = {"choices": [*SUITES, *GROUPS], "metavar": "SUITE"}
+    parser.add_argument("--suite", nargs="+", **suites, help="default: those of the measure")
     parser.add_argument("--half", default="tune", choices=["tune", "judge", "both"])
     parser.add_argument("--seeds", type=int, default=5, help="repetitions of each problem")
     parser.add_argument("--per-cell", type=int, default=2, help="rendered problems per mismatch rate and kind")
@@ -565,17 +491,14 @@ def main() -> None:
     parser.add_argument("--store", action="store_true", help="write the means into `results`")
     options = parser.parse_args()
     for name in options.measures:
-        rows = collect(name, options)
+        measure = MEASURE[name]
+        rows = collect(name, measure, options)
         rows = changes(rows) if name == "seeds" else rows
-        groups = rows.groupby(["suite", "half"], sort=False)
-        tables = {key: table(of, MEASURE[name].columns) for key, of in groups}
-        for (suite, half), text in tables.items():
-            print(
-                f"\n### {name}, {suite}, {half} half: {groups.get_group((suite, half)).problem.nunique()} problems\n\n{text}",
-                flush=True,
-            )
+        for (suite, half), of in rows.groupby(["suite", "half"], sort=False):
+            title = f"{name}, {suite}, {half} half: {of.problem.nunique()} problems"
+            print(f"\n### {title}\n", table(of, measure.columns), sep="\n", flush=True)
         if options.store:
-            store_all(name, rows)
+            store(name, summary(rows) if name == "accuracy" else means(rows, measure.columns))
     print("", about_this_run(), sep="\n")
 
 

@@ -11,71 +11,44 @@ package makes all rows stale.
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import os
-import sys
-import time
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from functools import lru_cache
-from itertools import product
-from typing import Any
+from functools import partial
 
 import numpy as np
 import pandas as pd
-from measures import calibration_error, mask_quality, roc_auc
+from evaluate import Measure, Row, calibration_row, collect, mask_row
+from methods import Answer
 from problems import Problem
-from report import RESULTS, ROWS, about_this_run, append_row, markdown, package_digest, read_rows, shown
-from suites import GROUPS, SUITES, members, problems
+from report import RESULTS, ROWS, about_this_run, markdown, shown
+from suites import GROUPS, SUITES, members
 from variants import DEFAULT, FACTORS, NUMBERS, RULES, Variant, all_variants, run
 
 MEASURES = {"f1": "F1", "auc": "AUC", "calibration": "calibration error"}
-KEY = ["package", "variant", "suite", "problem", "seed"]
-Task = tuple[str, str, int, int, frozenset[tuple[str, int]]]
 
 
-def measured(problem: Problem, variant: Variant, seed: int) -> dict[str, float]:
-    """Every measure of a variant on a problem."""
-    start = time.process_time()
+def answer(variant: Variant, problem: Problem, seed: int) -> Answer:
+    """What a variant of the method says of a problem."""
     result = run(variant, problem.points1, problem.points2, seed)
-    milliseconds = 1e3 * (time.process_time() - start)
-    judged = problem.judged
-    wrong = problem.labels[judged] == 0
-    return {
-        "f1": mask_quality(result.inlier_mask[judged], ~wrong)["f1"],
-        "auc": roc_auc(result.anomaly_scores[judged], wrong),
-        "calibration": calibration_error(result.inlier_probabilities[judged], ~wrong),
-        "ms": milliseconds,
-    }
+    return Answer(result.inlier_mask, result.anomaly_scores, result=result)
 
 
-@lru_cache
-def problems_of(suite: str, per_cell: int) -> list[Problem]:
-    """A suite's problems, once in a process."""
-    return list(problems([suite], "tune", per_cell))
+def row(problem: Problem, answer: Answer) -> Row:
+    """Every measure of an answer."""
+    masks = mask_row(problem, answer)
+    return {"f1": masks["f1"], "auc": masks["auc"], "calibration": calibration_row(problem, answer)["error"]}
 
 
-def rows_of(task: Task) -> list[dict[str, Any]]:
-    """Rows of one variant on one suite that are not there yet."""
-    name, suite, per_cell, seeds, done = task
-    variant, rows = all_variants()[name], []
-    for problem, seed in product(problems_of(suite, per_cell), range(seeds)):
-        title = f"{problem.suite}, {problem.name}"
-        if (title, seed) not in done:
-            key = dict(zip(KEY, (package_digest(), name, suite, title, seed), strict=True))
-            rows.append(key | measured(problem, variant, seed))
-    return rows
-
-
-def compute(tasks: list[Task], n_jobs: int) -> Iterator[list[dict[str, Any]]]:
-    """Rows of each task as it ends, in so many processes."""
-    if n_jobs == 1:
-        yield from map(rows_of, tasks)
-        return
-    # Not forked: threads of numerical libraries do not survive that.
-    with ProcessPoolExecutor(n_jobs, multiprocessing.get_context("spawn")) as pool:
-        for future in as_completed([pool.submit(rows_of, task) for task in tasks]):
-            yield future.result()
+def measured(names: list[str], suites: list[str], options: argparse.Namespace) -> pd.DataFrame:
+    """A row for each variant, problem and seed; a suite goes by its name on the command line."""
+    variants = all_variants()
+    methods = {name: partial(answer, variants[name]) for name in names}
+    measure = Measure((), lambda: methods, row, (), is_shuffled=False, is_own=True)
+    parts = []
+    for suite in suites:
+        asked = argparse.Namespace(rows=ROWS, half="tune", methods=None, **vars(options) | {"suite": [suite]})
+        rows = collect("ablation", measure, asked, options.n_jobs)
+        parts.append(rows.assign(problem=rows.suite + ", " + rows.problem, suite=suite))
+    return pd.concat(parts).rename(columns={"method": "variant"})
 
 
 def summary(rows: pd.DataFrame) -> pd.DataFrame:
@@ -85,7 +58,7 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
     has its own means, the line "problems" how many there are.
     """
     means = rows.groupby(["variant", "suite", "problem"], sort=False)[list(MEASURES)].mean().unstack("variant")
-    order, suites = list(dict.fromkeys(rows.variant)), list(dict.fromkeys(rows.suite))
+    order, suites = [name for name in all_variants() if name in set(rows.variant)], list(dict.fromkeys(rows.suite))
     table = pd.DataFrame(index=["problems", *order])
     for field in MEASURES:
         values = means[field].reindex(columns=order)
@@ -109,10 +82,8 @@ def tables(found: pd.DataFrame) -> str:
     own.append(["problems", *(f"{found.loc['problems', suite]:.0f}" for suite in suites)])
     parts, others = [markdown([DEFAULT, *suites], own)], found.drop(["problems", DEFAULT])
     for title, fields, digits in (("mean over suites", MEASURES, 4), ("F1", suites, 3)):
-        lines = [
-            [str(name), *(shown(row[field], digits, row[f"{field} error"], "+") for field in fields)]
-            for name, row in others.iterrows()
-        ]
+        cells = lambda row: (shown(row[field], digits, row[f"{field} error"], "+") for field in fields)  # noqa: E731, B023
+        lines = [[str(name), *cells(row)] for name, row in others.iterrows()]
         parts.append(markdown([f"minus default, {title}", *(MEASURES.get(field, field) for field in fields)], lines))
     return "\n\n".join(parts)
 
@@ -134,11 +105,8 @@ def number_table() -> str:
 def chosen(names: list[str]) -> list[str]:
     """The default, and the variants whose name holds one of these texts; "rules" and "numbers" stand for themselves."""
     groups = {"rules": RULES, "numbers": all_variants().keys() - RULES.keys()}
-    found = [
-        variant
-        for variant in all_variants()
-        if any(variant in groups[name] if name in groups else name in variant for name in names)
-    ]
+    holds = lambda name, variant: variant in groups[name] if name in groups else name in variant  # noqa: E731
+    found = [variant for variant in all_variants() if any(holds(name, variant) for name in names)]
     if not found:
         raise SystemExit(f"no variant has {', '.join(map(repr, names))} in its name")
     return list(dict.fromkeys([DEFAULT, *found]))
@@ -147,9 +115,7 @@ def chosen(names: list[str]) -> list[str]:
 def arguments() -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--variants", nargs="+", default=["rules", "numbers"], help='parts of names, "rules", "numbers"'
-    )
+    parser.add_argument("--variants", nargs="+", default=["rules", "numbers"], help="parts of names, these two")
     parser.add_argument("--suites", nargs="+", default=["all"], choices=[*SUITES, *GROUPS])
     parser.add_argument("--per-cell", type=int, default=1, help="rendered problems per mismatch rate and kind")
     parser.add_argument("--seeds", type=int, default=1, help="repetitions of each problem")
@@ -161,32 +127,12 @@ def arguments() -> argparse.Namespace:
 
 def main() -> None:
     """Compute what is missing, then print the tables of what was asked for."""
-    options, path = arguments(), ROWS / "ablation.csv"
+    options = arguments()
     if options.numbers:
         print(number_table())
         return
-    names, suites = chosen(options.variants), members(options.suites)
-    earlier = read_rows(path, KEY)
-    earlier = earlier[earlier.package == package_digest()] if len(earlier) else earlier
-    done = {
-        key: frozenset(zip(own.problem, own.seed, strict=True)) for key, own in earlier.groupby(["variant", "suite"])
-    }
-    tasks = [
-        (name, suite, options.per_cell, options.seeds, done.get((name, suite), frozenset()))
-        for suite in suites  # a suite's problems are made once in each process
-        for name in names
-    ]
-    for suite in suites:  # pictures are rendered here, once
-        problems_of(suite, options.per_cell)
-    for count, rows in enumerate(compute(tasks, options.n_jobs), 1):
-        for row in rows:
-            append_row(path, row)
-        print(f"\r{count} of {len(tasks)}", end="", file=sys.stderr, flush=True)
-    found = read_rows(path, KEY)
-    found = found[found.package.eq(package_digest()) & found.variant.isin(names) & found.suite.isin(suites)]
-    found = found[found.seed < options.seeds]
-    found = found.sort_values("variant", key=lambda of: of.map(names.index), kind="stable")
-    result = summary(found)
+    names = chosen(options.variants)
+    result = summary(measured(names, members(options.suites), options))
     if not options.print:
         result.to_csv(RESULTS / "ablation.csv", float_format="%.4f")
     print(about_this_run(), tables(result), sep="\n\n")

@@ -80,15 +80,8 @@ def structure_rows(seeds: list[int]) -> list[list[str]]:
                 masks = masks_of(shape, seed)
                 found.append((*judge(shape, masks), time.process_time() - start))
             held, false, f1, seconds = np.mean(found, axis=0)
-            rows.append(
-                [
-                    f"{name}: {method}",
-                    f"{held:.1f} of {shapes[0].labels.max() + 1}",
-                    shown(false, 1),
-                    shown(f1),
-                    shown(seconds),
-                ]
-            )
+            title, n = f"{name}: {method}", shapes[0].labels.max() + 1
+            rows.append([title, f"{held:.1f} of {n}", shown(false, 1), shown(f1), shown(seconds)])
     return rows
 
 
@@ -99,9 +92,8 @@ def detector_rows(seeds: list[int]) -> list[list[str]]:
         means = []
         for shapes in ([load_shape(shape, rng=seed) for seed in seeds] for shape in SHAPE_NAMES):
             fitted = (make(shape.kind, seed).fit(shape.points) for shape, seed in zip(shapes, seeds, strict=True))
-            scores = [
-                (shape.labels >= 0, of.score_samples(shape.points)) for shape, of in zip(shapes, fitted, strict=True)
-            ]
+            pairs = zip(shapes, fitted, strict=True)
+            scores = [(shape.labels >= 0, of.score_samples(shape.points)) for shape, of in pairs]
             means.append(np.mean([roc_auc_score(*of) for of in scores]))
         rows.append([name, *(shown(auc) for auc in [*means, np.mean(means)])])
     return rows

@@ -1,9 +1,9 @@
-"""Figures of merit: of masks, probabilities, labels, models and poses; and paired comparisons."""
+"""Figures of merit: of masks, probabilities, labels, models and poses."""
 
 from __future__ import annotations
 
 import numpy as np
-from geometry import Matrix, Points, apply_homography, refit, residuals, sampson_distance
+from geometry import Matrix, Points, residuals
 from numpy.typing import NDArray
 from problems import Cameras
 from scipy.optimize import linear_sum_assignment
@@ -36,16 +36,10 @@ def roc_auc(scores: NDArray[np.float64], mismatch: Mask) -> float:
     return float((ranks[mismatch].sum() - n_positive * (n_positive + 1) / 2) / (n_positive * n_negative))
 
 
-def reliability(probabilities: NDArray[np.float64], true: Mask) -> NDArray[np.float64]:
-    """Counts of matches in ten bins of probability, the sums of their probabilities, and how many are true; shape (3, 10)."""
-    bins = np.minimum((probabilities * N_BINS).astype(int), N_BINS - 1)
-    return np.array([np.bincount(bins, weights, minlength=N_BINS) for weights in (None, probabilities, true)], float)
-
-
 def calibration_error(probabilities: NDArray[np.float64], true: Mask) -> float:
     """Mean over matches of how far the share of true ones is from the mean probability, in ten bins of this."""
-    counts, sums, hits = reliability(probabilities, true)
-    return float(np.abs(sums - hits).sum() / max(counts.sum(), 1))
+    bins = np.minimum((probabilities * N_BINS).astype(int), N_BINS - 1)
+    return float(np.abs(np.bincount(bins, probabilities - true, N_BINS)).sum() / max(len(true), 1))
 
 
 def label_error(found: NDArray[np.intp], truth: NDArray[np.intp]) -> float:
@@ -62,47 +56,6 @@ def label_error(found: NDArray[np.intp], truth: NDArray[np.intp]) -> float:
         rows, columns = linear_sum_assignment(-overlap)
         agreed += int(overlap[rows, columns].sum())
     return 1.0 - agreed / len(truth)
-
-
-def grid_over(points: Points, steps: int = 20) -> Points:
-    """Regular grid over the bounding box of the points."""
-    low, high = points.min(axis=0), points.max(axis=0)
-    axes = [np.linspace(low[axis], high[axis], steps) for axis in (0, 1)]
-    return np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
-
-
-def homography_error(estimate: Matrix | None, truth: Matrix, exact1: Points) -> float:
-    """Mean distance in pixels between both images of a grid over the exact points; inf without an estimate."""
-    if estimate is None:
-        return float("inf")
-    grid = grid_over(exact1)
-    error = np.linalg.norm(apply_homography(estimate, grid) - apply_homography(truth, grid), axis=1)
-    return float(np.mean(error)) if np.isfinite(error).all() else float("inf")
-
-
-def fundamental_error(estimate: Matrix | None, exact1: Points, exact2: Points) -> float:
-    """Mean Sampson distance in pixels of noise-free correspondences; inf without an estimate."""
-    if estimate is None:
-        return float("inf")
-    return float(np.mean(sampson_distance(estimate, exact1, exact2)))
-
-
-def refit_error(
-    kind: str, points1: Points, points2: Points, kept: Mask, exact1: Points, exact2: Points, truth: Matrix
-) -> float:
-    """Error of the one model refitted by least squares to what a method kept."""
-    estimate = refit(kind, points1[kept], points2[kept])
-    if kind == "homography":
-        return homography_error(estimate, truth, exact1)
-    return fundamental_error(estimate, exact1, exact2)
-
-
-def paired_difference(first: NDArray[np.float64], second: NDArray[np.float64]) -> tuple[float, float]:
-    """Mean of first - second over problems, and its standard error (NaN with fewer than two problems)."""
-    difference = np.asarray(first) - np.asarray(second)
-    if len(difference) < 2:
-        return (float(difference.mean()) if len(difference) else float("nan")), float("nan")
-    return float(difference.mean()), float(difference.std(ddof=1) / np.sqrt(len(difference)))
 
 
 def model_errors(kind: str, model: Matrix | None, exact1: Points, exact2: Points) -> NDArray[np.float64]:

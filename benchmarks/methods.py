@@ -28,7 +28,7 @@ THRESHOLDS = (1.0, 2.0, 3.0, 5.0, 12.0)
 LINES = (
     OURS, "sequential H PoseLib 12 px", "sequential F PoseLib 5 px", "sequential H USAC_MAGSAC 12 px 100k",
     "sequential F USAC_MAGSAC 5 px 100k", "H PoseLib 12 px", "F PoseLib 5 px", "F SupeRANSAC", "F USAC_MAGSAC 5 px",
-    "F USAC_MAGSAC 5 px 100k", "H USAC_MAGSAC 12 px", "H USAC_MAGSAC 12 px 100k", "AdaLAM", "LPM",
+    "F USAC_MAGSAC 5 px 100k", "H USAC_MAGSAC 12 px", "H USAC_MAGSAC 12 px 100k", "LPM",
 )  # fmt: skip
 MODELS = {"H": "homography", "F": "fundamental"}
 FEWEST = {"homography": 4, "fundamental": 8}
@@ -101,10 +101,9 @@ def of_poselib(
     if len(points1) < FEWEST[kind]:
         return None, np.zeros(len(points1), bool)
     estimate = poselib.estimate_homography if kind == "homography" else poselib.estimate_fundamental
-    limit = (
-        {} if threshold is None else {"max_reproj_error" if kind == "homography" else "max_epipolar_error": threshold}
-    )
-    model, info = estimate(points1, points2, {"seed": seed, **limit, **options})
+    if threshold is not None:
+        options["max_reproj_error" if kind == "homography" else "max_epipolar_error"] = threshold
+    model, info = estimate(points1, points2, {"seed": seed, **options})
     mask = np.asarray(info["inliers"], bool)
     return (model if mask.any() else None), mask
 
@@ -119,28 +118,21 @@ def of_superansac(kind: str, threshold: float | None, points1: Points, points2: 
     if threshold is not None:
         settings.inlier_threshold = threshold
     find = pysuperansac.estimateHomography if kind == "homography" else pysuperansac.estimateFundamentalMatrix
-    sizes = [float(side) + 1 for points in (points1, points2) for side in points.max(axis=0)]
-    model, inliers, _, _ = find(np.column_stack([points1, points2]), sizes, config=settings)
+    pairs = np.column_stack([points1, points2])
+    model, inliers, _, _ = find(pairs, (pairs.max(axis=0) + 1).tolist(), config=settings)
     mask[np.asarray(inliers, int)] = True
     return (model, mask) if mask.any() and np.isfinite(model).all() else (None, np.zeros(len(mask), bool))
 
 
 def estimators(kind: str, threshold: float) -> dict[str, Estimator]:
     """Estimators of one kind of model by name: OpenCV's twice, PoseLib and SupeRANSAC with their defaults and with the threshold."""
-    found: dict[str, Estimator] = {
-        f"USAC_MAGSAC {threshold:g} px": partial(opencv, kind, "USAC_MAGSAC", threshold),
-        f"USAC_MAGSAC {threshold:g} px 100k": partial(opencv, kind, "USAC_MAGSAC", threshold, **MANY),
-    }
+    magsac, found, px = partial(opencv, kind, "USAC_MAGSAC", threshold), dict[str, Estimator](), f"{threshold:g} px"
+    found |= {f"USAC_MAGSAC {px}": magsac, f"USAC_MAGSAC {px} 100k": partial(magsac, **MANY)}
     if poselib is not None:
-        found |= {
-            "PoseLib": partial(of_poselib, kind),
-            f"PoseLib {threshold:g} px": partial(of_poselib, kind, threshold=threshold),
-        }
+        found |= {"PoseLib": partial(of_poselib, kind), f"PoseLib {px}": partial(of_poselib, kind, threshold=threshold)}
     if pysuperansac is not None:
-        found |= {
-            f"SupeRANSAC {threshold:g} px": partial(of_superansac, kind, threshold),
-            "SupeRANSAC": partial(of_superansac, kind, None),
-        }
+        names = {f"SupeRANSAC {px}": threshold, "SupeRANSAC": None}
+        found |= {name: partial(of_superansac, kind, each) for name, each in names.items()}
     return found
 
 
@@ -192,10 +184,10 @@ def ours(problem: Problem, seed: int, **options: Any) -> Answer:
     return Answer(result.inlier_mask, result.anomaly_scores, np.asarray(labels), None, pose, result)
 
 
-def found_by_cv2_name(kind: str, threshold: float | None, problem: Problem, seed: int) -> Found:
+def found_by_cv2_name(kind: str, threshold: float | None, problem: Problem, seed: int, **options: float) -> Found:
     """`find_homography` or `find_fundamental_matrix`."""
     find = find_homography if kind == "homography" else find_fundamental_matrix
-    model, mask = find(problem.points1, problem.points2, threshold=threshold, rng=seed)
+    model, mask = find(problem.points1, problem.points2, threshold=threshold, rng=seed, **options)
     return model, np.ravel(mask) > 0
 
 
@@ -213,10 +205,8 @@ def first_motion(problem: Problem, seed: int) -> Found:
 
 def cameras_of(problem: Problem) -> tuple[Camera, Camera]:
     """The cameras of a problem."""
-    first, second = (
-        Camera(K, problem.cameras.distortion, fisheye=problem.cameras.fisheye)
-        for K in (problem.cameras.K1, problem.cameras.K2)
-    )
+    known = problem.cameras
+    first, second = (Camera(K, known.distortion, fisheye=known.fisheye) for K in (known.K1, known.K2))
     return first, second
 
 
@@ -246,9 +236,8 @@ def recovered(E: Any, mask: Mask, points: tuple[Points, Points]) -> Pose | None:
     """The pose of an essential matrix by `cv2.recoverPose`, the one of four that has the kept matches before both cameras."""
     if E is None or np.shape(E) != (3, 3) or not np.isfinite(E).all() or not mask.any():
         return None
-    _, R, t, _, _ = cv2.recoverPose(
-        E / np.linalg.norm(E), points[0][mask], points[1][mask], np.eye(3), distanceThresh=FAR
-    )
+    kept, E = [side[mask] for side in points], E / np.linalg.norm(E)
+    _, R, t, _, _ = cv2.recoverPose(E, *kept, np.eye(3), distanceThresh=FAR)
     return R, t.ravel()
 
 
@@ -286,11 +275,13 @@ def after(method: Method, problem: Problem, seed: int) -> Answer:
 def calibrated_opencv(problem: Problem, seed: int, **options: float) -> Answer:
     """`cv2.findEssentialMat` with USAC_MAGSAC at 1 px of the mean focal length, from undistorted points."""
     points, focal = undistorted(problem), np.mean([problem.cameras.K1[0, 0], problem.cameras.K2[0, 0]])
-    settings = {"prob": options.get("confidence", 0.999), "threshold": 1.0 / focal}
+    settings = {
+        "prob": options.get("confidence", 0.999),
+        "threshold": 1.0 / focal,
+        "maxIters": options.get("maxIters", 1000),
+    }
     try:
-        E, mask = cv2.findEssentialMat(
-            *points, np.eye(3), method=cv2.USAC_MAGSAC, maxIters=int(options.get("maxIters", 1000)), **settings
-        )
+        E, mask = cv2.findEssentialMat(*points, np.eye(3), method=cv2.USAC_MAGSAC, **settings)
     except cv2.error:
         E, mask = None, None
     kept = np.zeros(len(points[0]), bool) if mask is None else np.ravel(mask) > 0
@@ -334,25 +325,9 @@ def focal_poselib(threshold: float, problem: Problem, seed: int) -> Answer:
     return Answer(np.asarray(info["inliers"], bool), pose=(found.pose.R, found.pose.t))
 
 
-# --- Methods without a model.
-
-
 def lpm(problem: Problem, seed: int) -> Answer:
     """Locality Preserving Matching."""
     return Answer(*locality_preserving_matching(problem.points1, problem.points2))
-
-
-def adalam(module: Any, torch: Any, problem: Problem, seed: int) -> Answer:
-    """AdaLAM. Bare coordinates carry neither orientation nor scale, so both checks are off, and its seeds are ranked at random."""
-    config = module.get_adalam_default_config()
-    config.update(orientation_difference_threshold=None, scale_rate_threshold=None, force_seed_mnn=False)
-    torch.manual_seed(seed)
-    n = len(problem.labels)
-    if n == 0:  # kornia 0.9 indexes the first match
-        return Answer(np.zeros(0, bool))
-    first, second = (torch.as_tensor(points, dtype=torch.float32) for points in (problem.points1, problem.points2))
-    kept = module.AdalamFilter(config).filter_matches(first, second, torch.arange(n), torch.rand(n))
-    return Answer(np.isin(np.arange(n), kept[:, 0].numpy()))
 
 
 # --- The methods of each measure, by name.
@@ -371,9 +346,6 @@ def mask_methods() -> dict[str, Method]:
             elif name == f"PoseLib {threshold:g} px":
                 repeated = partial(of_poselib, kind, threshold=threshold, max_iterations=ITERATIONS_IN_TURN)
                 methods[f"sequential {letter} {name}"] = partial(in_turn, kind, repeated, 16)
-    torch = optional("torch", "AdaLAM")
-    if torch and (module := optional("kornia.feature.adalam.adalam", "AdaLAM")):
-        methods["AdaLAM"] = partial(adalam, module, torch)
     return methods | {"LPM": lpm}
 
 
@@ -390,12 +362,8 @@ def near_methods() -> dict[str, Method]:
 
 def sizes_methods() -> dict[str, Method]:
     """This package with sizes of keypoints and without."""
-    return {
-        OURS: ours,
-        f"{OURS} with sizes": lambda problem, seed: ours(
-            problem, seed, sizes=None if problem.sizes is None else problem.sizes.T
-        ),
-    }
+    sizes = lambda problem: None if problem.sizes is None else problem.sizes.T  # noqa: E731
+    return {OURS: ours, f"{OURS} with sizes": lambda problem, seed: ours(problem, seed, sizes=sizes(problem))}
 
 
 def model_methods() -> dict[str, Method]:
@@ -406,17 +374,13 @@ def model_methods() -> dict[str, Method]:
     for kind, threshold in product(FEWEST, THRESHOLDS):
         for name, one in estimators(kind, threshold).items():
             methods.setdefault(name, {})[kind] = of_points(one)
-    return {name: partial(of_kind, found) for name, found in methods.items()}
+    of_kind = lambda of, problem, seed: single(problem.kind, of[problem.kind], problem, seed)  # noqa: E731
+    return {name: partial(of_kind, of) for name, of in methods.items()}
 
 
 def one_model_methods() -> dict[str, Method]:
     """`filter_points`, and peers' estimators of one model of the problem's kind."""
     return {OURS: ours} | {name: one for name, one in model_methods().items() if not name.startswith(OURS)}
-
-
-def of_kind(found: dict[str, Callable[[Problem, int], Found]], problem: Problem, seed: int) -> Answer:
-    """The model of the problem's kind."""
-    return single(problem.kind, found[problem.kind], problem, seed)
 
 
 def pose_methods() -> dict[str, Method]:
@@ -432,10 +396,8 @@ def pose_methods() -> dict[str, Method]:
     if poselib is not None:
         masks = line_methods() | {"F USAC_MAGSAC 1 px 100k": methods["F USAC_MAGSAC 1 px 100k"]}
         methods |= {"PoseLib, cameras given": calibrated_poselib}
-        methods |= {
-            f"PoseLib {each:g} px, cameras given": partial(calibrated_poselib, threshold=each)
-            for each in THRESHOLDS[1:]
-        }
+        for each in THRESHOLDS[1:]:
+            methods[f"PoseLib {each:g} px, cameras given"] = partial(calibrated_poselib, threshold=each)
         methods |= {f"PoseLib after {name}": partial(after, method) for name, method in masks.items()}
     if pycolmap is not None:
         methods["pycolmap, cameras given"] = calibrated_pycolmap
@@ -460,8 +422,24 @@ def video_methods() -> dict[str, Method]:
     return {name: methods[name] for name in names if name in methods}
 
 
+def effort_methods() -> dict[str, Method]:
+    """Searches for one plane with bounds on their samples; peers' at the same ones."""
+    methods: dict[str, Method] = {
+        "filter_points": ours, "filter_points(max_iters=500)": partial(ours, max_iters=500),
+        "filter_points(confidence=0.99)": partial(ours, confidence=0.99),
+    }  # fmt: skip
+    kind, one = "homography", partial(single, "homography")
+    for most, confidence in ((10_000, 0.999), (100_000, 0.9999)):
+        bounds = {"maxIters": most, "confidence": confidence}
+        name = f"{most:,} iterations, {confidence:g}".replace("0.", ".")
+        methods[f"find_homography, {name}"] = partial(one, partial(found_by_cv2_name, kind, None, **bounds))
+        methods[f"MAGSAC, {name}"] = partial(one, of_points(partial(opencv, kind, "USAC_MAGSAC", 3.0, **bounds)))
+        if poselib is not None:
+            theirs = partial(of_poselib, kind, threshold=3.0, max_iterations=most, success_prob=confidence)
+            methods[f"PoseLib, {name}"] = partial(one, of_points(theirs))
+    return methods
+
+
 def own_methods(**variants: dict[str, Any]) -> dict[str, Method]:
     """This package alone, and with other options."""
-    return {OURS: ours} | {
-        f"{OURS} {name.replace('_', ' ')}": partial(ours, **options) for name, options in variants.items()
-    }
+    return {OURS: ours} | {f"{OURS} {name.replace('_', ' ')}": partial(ours, **of) for name, of in variants.items()}

@@ -38,10 +38,7 @@ SECTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("adelaidermf H", "adelaidermf F", "sift on adelaidermf H", "sift on adelaidermf F"),
         tuple(f"--suite adelaidermf adelaidermf-sift {half}" for half in HALVES),
     ),
-    "orb": (
-        tuple(f"orb on adelaidermf {kind}" for kind in "HF"),
-        ("--suite adelaidermf-orb --half judge --seeds 1",),
-    ),
+    "orb": (tuple(f"orb on adelaidermf {kind}" for kind in "HF"), ("--suite adelaidermf-orb --half judge --seeds 1",)),
     "photographed": (
         (
             *(f"{features} on photographed planes" for features in ("given", "sift", "mutual", "orb")),
@@ -224,13 +221,10 @@ def accuracy_table(table: pd.DataFrame) -> str:
     lines = []
     for suite in suites:
         own = found.xs((suite, "judge"))
-        scores = (
-            f"{shown(own.f1.get(row, np.nan))} ({settings[row, (suite,)]})" if row in PEERS else shown(own.f1[row])
-            for row in ROWS[1:]
-        )
-        lines.append(
-            [suite_title(suite), str(own.problems.iloc[0]), shown(own.f1[OURS], 3, own.f1_error[OURS]), *scores]
-        )
+        shown_at = {row: f" ({settings[row, (suite,)]})" for row in PEERS}
+        scores = (f"{shown(own.f1.get(row, np.nan))}{shown_at.get(row, '')}" for row in ROWS[1:])
+        pairs, ours = str(own.problems.iloc[0]), shown(own.f1[OURS], 3, own.f1_error[OURS])
+        lines.append([suite_title(suite), pairs, ours, *scores])
     return markdown(["F1", "pairs", *ROWS], lines)
 
 
@@ -316,10 +310,8 @@ def models_table() -> str:
     """The median error of models, a line for each suite; peers at the threshold of least error on the tuning half."""
     found, tuned, lines = stored("models"), stored("models", "tune"), []
     for suite, own in found.groupby("suite", sort=False):
-        errors, before = (
-            own.set_index("method")[MODEL_ERROR],
-            tuned[tuned.suite == suite].set_index("method")[MODEL_ERROR],
-        )
+        errors = own.set_index("method")[MODEL_ERROR]
+        before = tuned[tuned.suite == suite].set_index("method")[MODEL_ERROR]
         before = before if len(before) else errors  # an earlier commit has one threshold
         line = [shown(errors.get(name, np.nan), 2) for name in (OURS, f"{OURS} 3 px")]
         line += [at_best(errors, before, name, smallest=True) for _, name in list(PEERS.values())[:2]]
@@ -373,9 +365,8 @@ def wins(table: pd.DataFrame) -> str:
     for suite in all_suites():
         found = with_peers(table, [(suite,)])[0] if is_anew(table, suite) else table
         own = found.xs((suite, "judge"))
-        rows.append(
-            [suite_title(suite), own.commit[OURS], f"{own.f1[OURS]:.3f}", *(text or "none" for text in ahead(own))]
-        )
+        cells = [suite_title(suite), own.commit[OURS], f"{own.f1[OURS]:.3f}"]
+        rows.append([*cells, *(text or "none" for text in ahead(own))])
     header = ["suite", "commit", "F1", "better than the default", "better, but not significantly"]
     table_of_words = markdown(header, rows).replace("---:", "---")
     return folded("Suite by suite: methods better than the default", table_of_words)
@@ -395,10 +386,8 @@ def pooled(table: pd.DataFrame, suites: tuple[str, ...], half: str = "judge") ->
 def readme_table(table: pd.DataFrame) -> str:
     """The README's table, the best of each column in bold, after the rows that are better than the default."""
     found, settings = with_peers(table, COLUMNS.values())
-    columns = {
-        name: pooled(found, tuple(suite for part in parts for suite in COLUMNS[part]))
-        for name, parts in README_COLUMNS.items()
-    }
+    suites = {name: [suite for part in parts for suite in COLUMNS[part]] for name, parts in README_COLUMNS.items()}
+    columns = {name: pooled(found, tuple(of)) for name, of in suites.items()}
     speed, lines = milliseconds(), []
     for row in ROWS:
         line = [row, shown(speed.get(row, np.nan), 0)]
@@ -406,9 +395,8 @@ def readme_table(table: pd.DataFrame) -> str:
             score = of.f1[row]
             text, error = (shown(value).removeprefix("0") for value in (score, of.f1_error[row]))
             used = ", ".join(dict.fromkeys(settings.get((row, COLUMNS[part]), "") for part in README_COLUMNS[name]))
-            line.append(
-                f"{f'**{text}**' if score >= of.f1.reindex(ROWS).max() - 0.0005 else text} ± {error}{f' ({used})' if used else ''}"
-            )
+            text = f"**{text}**" if score >= of.f1.reindex(ROWS).max() - 0.0005 else text
+            line.append(f"{text} ± {error}{f' ({used})' if used else ''}")
         lines.append(line)
     pairs = found.xs("judge", level="half").groupby("suite").problems.max()
     numbers = (str(sum(pairs[suite] for part in parts for suite in COLUMNS[part])) for parts in README_COLUMNS.values())
@@ -416,10 +404,10 @@ def readme_table(table: pd.DataFrame) -> str:
     leaders = []
     for name, of in columns.items():
         better = of[(of.lead < -0.0005) & of.index.isin(ROWS)].sort_values("lead")
-        rivals = [
-            f"{row} (+{-own.lead:.3f} ± {own.lead_error:.3f}{', a tie' if -own.lead <= 2 * own.lead_error else ''})"
-            for row, own in better.iterrows()
-        ]
+        rivals = []
+        for row, own in better.iterrows():
+            tie = ", a tie" if -own.lead <= 2 * own.lead_error else ""
+            rivals.append(f"{row} (+{-own.lead:.3f} ± {own.lead_error:.3f}{tie})")
         leaders += [f"*{name}*: {'; '.join(rivals)}"] if rivals else []
     text = "No other row has a higher mean F1 in any column."
     if leaders:
@@ -430,10 +418,8 @@ def readme_table(table: pd.DataFrame) -> str:
 def milliseconds() -> dict[str, float]:
     """Median milliseconds of each row on the 300 matches of a rigid scene that `times.py` gives to all methods."""
     rows = pd.read_csv(RESULTS / "times.csv")
-    speed, table = (
-        rows[rows.row == "methods"].set_index("method")["median"],
-        read("accuracy", ["suite", "half", "method"]),
-    )
+    speed = rows[rows.row == "methods"].set_index("method")["median"]
+    table = read("accuracy", ["suite", "half", "method"])
     methods = {row: best(table, row, COLUMNS["photographed rigid scenes"])[0] if row in PEERS else row for row in ROWS}
     return {row: float(speed.get(method, np.nan)) for row, method in methods.items()}
 

@@ -27,9 +27,8 @@ PLACE, SAME = 5, {"graff": "graf", "wash": "shout", "zoom": "books"}
 
 def bare(name: str, suite: str, points: tuple[Points, Points]) -> Problem:
     """A problem whose matches are all wrong."""
-    return Problem(
-        name, suite, "fundamental", *points, np.zeros(len(points[0]), np.intp), np.ones(len(points[0]), bool)
-    )
+    wrong, n = np.intp(0), len(points[0])
+    return Problem(name, suite, "fundamental", *points, np.repeat(wrong, n), np.ones(n, bool))
 
 
 def related(half: str, count: int) -> Iterator[Problem]:
@@ -126,9 +125,8 @@ def still(half: str, count: int) -> Iterator[Problem]:
     for index in range(count):
         rng = np.random.default_rng([4, first_seed(half) + index])
         pair = draw(RIGID[index % 4], "wide", first_seed(half) + index)
-        places = pair.exact1[rng.integers(0, len(pair.exact1), N_STATIC + N_MOVING)] + rng.uniform(
-            -2, 2, (N_STATIC + N_MOVING, 2)
-        )
+        n = N_STATIC + N_MOVING
+        places = pair.exact1[rng.integers(0, len(pair.exact1), n)] + rng.uniform(-2, 2, (n, 2))
         yield mix("still camera", pair, places, 0, rng)
 
 

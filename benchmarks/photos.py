@@ -25,10 +25,8 @@ TRUE_WITHIN = 5.0  # pixels: transfer error in the second image, or Sampson dist
 N_FEATURES = 4000
 FEWEST_TRUE = 10  # with fewer true matches a pair asks for nothing but luck
 #: Pairs without given matches worth the name: too few, or not in the coordinates of the images.
-UNUSABLE = {
-    "planes": ("adam", "city"),
-    "rigid": ("Brussels", "Dresden", "Leuven1", "Leuven2", "dino2", "temple1", "temple2"),
-}
+DULL = "Brussels", "Dresden", "Leuven1", "Leuven2", "dino2", "temple1", "temple2"
+UNUSABLE = {"planes": ("adam", "city"), "rigid": DULL}
 _SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 

@@ -82,12 +82,7 @@ def photograph(family: str, structures: int, seed: int, motion: str | None) -> A
     pair = render_pair(scene, rng=seed)
     arrays = features_of(pair.img1, worn(pair.img2, np.random.default_rng(seed)))
     for features in ("sift", "orb"):
-        points = points_of(arrays, features)
-        error = pair.transfer_errors(*points)
-        # Where no face is seen there is no truth: infinite errors do not count.
-        judged = (error <= rendered.TRUE_WITHIN) | ((error > rendered.FALSE_BEYOND) & np.isfinite(error))
-        labels = pair.labels(*points, tolerance=rendered.TRUE_WITHIN) + 1
-        arrays |= {f"{features}_labels": labels, f"{features}_judged": judged}
+        arrays |= rendered.judged(pair, features, *points_of(arrays, features))
     exact = draw_correspondences(scene, N_EXACT, mismatch_rate=0.0, noise=0.0, rng=seed)
     one, two = scene.cameras
     R = two.R @ one.R.T
@@ -137,6 +132,5 @@ def unfiltered(features: str, half: str, per_cell: int) -> Iterator[Problem]:
         arrays = stored(f"mutual_sizes_{name}_opencv{cv2.__version__}", partial(features_of, scene.img1, scene.img2))
         labels, judged, _ = adelaide.judge_fresh(scene, *points_of(arrays, features))
         arrays |= {f"{features}_labels": labels, f"{features}_judged": judged}
-        yield adelaide.fair(
-            matched(name, f"mutual {features} on adelaidermf {scene.kind[0].upper()}", arrays, features)
-        )
+        suite = f"mutual {features} on adelaidermf {scene.kind[0].upper()}"
+        yield adelaide.fair(matched(name, suite, arrays, features))

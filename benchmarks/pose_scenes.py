@@ -99,10 +99,8 @@ def draw(scene: str, motion: str, seed: int, see: Projection = project, focals: 
     true = rng.choice(rows, total - n_false) if total - n_false > len(rows) else rows[: total - n_false]
     shift = lambda points: see(points @ R.T + t, K2)  # noqa: E731
     wrong = wrong_places(kind, world, seen, views, shift, n_false, total, rng)
-    points = [
-        np.vstack([view[true], other]) + rng.normal(0, noise, (total, 2))
-        for view, other in zip(views, wrong, strict=True)
-    ]
+    sides = zip(views, wrong, strict=True)
+    points = [np.vstack([view[true], other]) + rng.normal(0, noise, (total, 2)) for view, other in sides]
     order, labels = rng.permutation(total), np.repeat([1, 0], [total - n_false, n_false])
     exact, cameras = rng.choice(rows, N_EXACT), Cameras(K1, K2, R, t)
     model = exact_model(K1, K2, R, t)

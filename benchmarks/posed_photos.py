@@ -80,9 +80,8 @@ def building(half: str, per_cell: int = 1) -> Iterator[Problem]:
     """Pairs of photographs of one building, halved in size, that USAC_MAGSAC explains by one fundamental matrix."""
     sides = {}
     for path in sorted((home().parent / "sceaux_castle").glob("*.[jJ][pP][gG]")):
-        small = cv2.resize(
-            cv2.imread(str(path), cv2.IMREAD_GRAYSCALE), None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA
-        )
+        picture = cv2.imread(str(path), cv2.IMREAD_GRAYSCALE)
+        small = cv2.resize(picture, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA)
         sides[path.stem] = stored(f"castle_{path.stem}_opencv{cv2.__version__}", partial(features_of, small))
     for one, two in itertools.islice(itertools.combinations(sides, 2), half == "judge", None, 2):
         points = matched(sides[one], sides[two])

@@ -84,9 +84,8 @@ def lens_of(distortion: float) -> Camera:
     """A camera whose picture lies within the rendered one, which is a pinhole's."""
     corner = np.hypot(*SIZE) / 2 / FOCAL
     focal = FOCAL if distortion == 0.0 else 1.01 * FOCAL / (1.0 + distortion * corner**2)
-    return Camera(
-        np.array([[focal, 0, SIZE[0] / 2 - 0.5], [0, focal, SIZE[1] / 2 - 0.5], [0, 0, 1]]), [distortion, 0, 0, 0]
-    )
+    matrix = [[focal, 0, SIZE[0] / 2 - 0.5], [0, focal, SIZE[1] / 2 - 0.5], [0, 0, 1]]
+    return Camera(np.array(matrix), [distortion, 0, 0, 0])
 
 
 def straight(pixels: Array, lens: Camera) -> Array:
@@ -286,9 +285,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--views", type=int, nargs="*", default=[12], help="of each rendered street")
     parser.add_argument("--streets", type=int, nargs="+", default=[0], help="seeds of the streets that are mapped")
-    parser.add_argument(
-        "--distortion", type=float, default=0.0, help="k1 of the rendered pictures, known to the database"
-    )
+    parser.add_argument("--distortion", type=float, default=0.0, help="k1 of the rendered pictures, which is known")
     parser.add_argument("--photos", type=Path, help="a folder of photos beside the rendered ones")
     parser.add_argument("--camera", default="1231.3,600,451", help="their camera: f,cx,cy in pixels")
     parser.add_argument("--ratio", type=float, default=0.8, help="of COLMAP's matching")
@@ -300,10 +297,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         for n_views in options.views:
-            streets = [
-                street_photos(work / f"street{seed}_{n_views}", n_views, seed, options.distortion)
-                for seed in options.streets
-            ]
+            names = {seed: f"street{seed}_{n_views}" for seed in options.streets}
+            streets = [street_photos(work / name, n_views, seed, options.distortion) for seed, name in names.items()]
             tables.append(compare(f"{len(streets)} streets, {n_views} views each", streets, work, options))
         if options.photos is not None and options.photos.is_dir():
             photos = Photos(options.photos.name, options.photos, options.camera)

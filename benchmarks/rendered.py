@@ -33,6 +33,7 @@ VARIED = {
 N_VARIED, VARIED_RATES, FIRST_VARIED = 300, (0.2, 0.4, 0.6), 700
 CELLS = {"one plane": (0.05, 0.1, 0.2), "one rigid": (0.1, 0.2)}  # shares of true matches
 CELL_SIZES, CELL_SCENES, FIRST_CELL = (300, 1000), 4, 900
+FEW_TRUE = ((15, 300), (50, 1000))
 NOISE = (0.3, 3.0)  # pixels, log-uniform
 N_MATCHES = (50, 5000)  # log-uniform, but at least FEWEST true ones for each structure
 FEWEST = 20
@@ -85,9 +86,8 @@ def varied(half: str, per_cell: int) -> Iterator[Problem]:
         for index in range(per_cell):
             seed, rate = first_seed(half) + FIRST_VARIED + index, VARIED_RATES[index % len(VARIED_RATES)]
             if structures:
-                found = draw_correspondences(
-                    build(family, structures, seed), N_VARIED, mismatch_rate=rate, noise=1.0, rng=seed
-                )
+                scene = build(family, structures, seed)
+                found = draw_correspondences(scene, N_VARIED, mismatch_rate=rate, noise=1.0, rng=seed)
                 points, labels = (found.points1, found.points2), found.labels
             else:
                 points, labels = transparent(seed, rate)
@@ -103,6 +103,15 @@ def mostly_wrong(half: str, per_cell: int) -> Iterator[Problem]:
             found = draw_correspondences(build(family, 1, seed), n, mismatch_rate=1 - share, noise=1.0, rng=seed)
             suite, points = f"{family}, {share:.0%} of {n:,} true", (found.points1, found.points2)
             yield Problem(str(seed), suite, kind, *points, found.labels, np.ones(n, bool))
+
+
+def few_true(half: str, per_cell: int) -> Iterator[Problem]:
+    """Planes with few true matches, a suite for each of `FEW_TRUE`."""
+    for (n_true, n), index in product(FEW_TRUE, range(6 * per_cell)):
+        seed = first_seed(half) + index
+        found = draw_correspondences(plane_scene(rng=seed), n, mismatch_rate=1 - n_true / n, noise=0.7, rng=seed)
+        points, suite = (found.points1, found.points2), f"{n_true} true of {n:,}"
+        yield Problem(str(seed), suite, "homography", *points, found.labels, np.ones(n, bool))
 
 
 def transparent(seed: int, rate: float) -> tuple[tuple[Points, Points], NDArray[np.intp]]:
@@ -165,17 +174,20 @@ def renderer_version() -> str:
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:12]
 
 
+def judged(pair: pairs.ImagePair, features: str, *points: Points) -> Arrays:
+    """Labels of matches of a pair, and which of them count: where no face is seen there is no truth, and the error is infinite."""
+    error, labels = pair.transfer_errors(*points), pair.labels(*points, tolerance=TRUE_WITHIN) + 1
+    counts = (error <= TRUE_WITHIN) | ((error > FALSE_BEYOND) & np.isfinite(error))
+    return {f"{features}_labels": labels, f"{features}_judged": counts}
+
+
 def photograph(family: str, structures: int, seed: int) -> Arrays:
     """Both images of one scene matched with SIFT and with ORB, and judged."""
     scene = build(family, structures, seed)
     pair = render_pair(scene, rng=seed)
     arrays = match_both(pair.img1, pair.img2) | truth(scene, seed)
     for features in ("sift", "orb"):
-        points = arrays[f"{features}1"], arrays[f"{features}2"]
-        error = pair.transfer_errors(*points)
-        # Where no face is seen there is no truth: infinite errors do not count.
-        judged = (error <= TRUE_WITHIN) | ((error > FALSE_BEYOND) & np.isfinite(error))
-        arrays |= {f"{features}_labels": pair.labels(*points, tolerance=TRUE_WITHIN) + 1, f"{features}_judged": judged}
+        arrays |= judged(pair, features, arrays[f"{features}1"], arrays[f"{features}2"])
     return arrays
 
 

@@ -19,10 +19,7 @@ import pandas as pd
 
 import ruzhash_cv
 
-PACKAGES = (
-    "opencv-python", "numpy", "scipy", "poselib", "pysuperansac", "scikit-learn", "scikit-image",
-    "torch", "kornia",
-)  # fmt: skip
+PACKAGES = ("opencv-python", "numpy", "scipy", "poselib", "pysuperansac", "scikit-learn", "scikit-image")
 RESULTS = Path(__file__).parent / "results"
 ROWS = RESULTS / "rows"
 """Single measurements stay on the machine that made them; their means are in `RESULTS`."""
@@ -31,9 +28,8 @@ ABSENT: dict[str, str] = {}
 #: Rooms of the package that shape no result.
 EDGES = {"cli", "datasets", "drawing", "paper", "pipelines", "report"}
 #: What says which matches are true, and which count.
-TRUTH = tuple(
-    Path(__file__).with_name(f"{name}.py") for name in ("adelaide", "measures", "patches", "photos", "problems")
-)
+TRUTHS = "adelaide", "measures", "patches", "photos", "problems"
+TRUTH = tuple(Path(__file__).with_name(f"{name}.py") for name in TRUTHS)
 
 
 def code_digest(paths: Iterable[Path]) -> str:
@@ -43,9 +39,8 @@ def code_digest(paths: Iterable[Path]) -> str:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         for node in ast.walk(tree):
             if isinstance(body := getattr(node, "body", None), list):
-                node.body = [
-                    line for line in body if not (isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant))
-                ]
+                is_text = lambda line: isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant)  # noqa: E731
+                node.body = [line for line in body if not is_text(line)]
         digest.update(ast.dump(tree).encode())
     return digest.hexdigest()[:8]
 

@@ -28,9 +28,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="two drawn shapes, one run, two values of b")
     parser.add_argument("--only", choices=PARTS, nargs="+", default=PARTS)
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument(
-        "--minutes", type=float, default=55.0, help="stop sweeping after this long; the next call continues"
-    )
+    parser.add_argument("--minutes", type=float, default=55.0, help="stop after this long; the next call continues")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     until, runs, branches, cuts = time.monotonic() + 60 * options.minutes, options.runs, sweep.BRANCHES, sweep.CUTS

@@ -37,6 +37,7 @@ SUITES: dict[str, Callable[[str, int], Iterator[Problem]]] = {
     "mutual-sift": partial(pictured.unfiltered, "sift"),
     "mutual-orb": partial(pictured.unfiltered, "orb"),
     "mostly-wrong": rendered.mostly_wrong,
+    "few-true": rendered.few_true,
     "scans": scans,
     "near": posed_photos.near_misses,
     **{f"near-{features}": partial(posed_photos.near_misses, features=features) for features in ("orb", "mutual")},

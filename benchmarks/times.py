@@ -204,11 +204,8 @@ def method_lines() -> Iterator[Line]:
     """The methods of the README on a drawn rigid scene."""
     methods, names = mask_methods(), [name for name in LINES if name != OURS]
     own: dict[str, Call] = {OURS: filtered}
-    yield Line(
-        "all methods",
-        [drawn("one rigid", 1, 300, 0.4)],
-        own | {name: methods[name] for name in names if name in methods},
-    )
+    chosen = {name: methods[name] for name in names if name in methods}
+    yield Line("all methods", [drawn("one rigid", 1, 300, 0.4)], own | chosen)
 
 
 ROWS: dict[str, Callable[[], Iterator[Line]]] = {
@@ -246,10 +243,8 @@ def measured(row: str, line: Line, seeds: int) -> list[Row]:
             line.methods[name](problem, seed)
             taken[name].append(time.process_time() - start)
     n = round(np.mean([len(problem.labels) for problem in line.problems]))
-    return [
-        fact(row, line.title, 1e3 * float(np.median(of)), "ms", 1e3 * float(np.percentile(of, 95)), name, n, len(of))
-        for name, of in taken.items()
-    ]
+    numbers = {name: (1e3 * float(np.median(of)), 1e3 * float(np.percentile(of, 95))) for name, of in taken.items()}
+    return [fact(row, line.title, ms, "ms", p95, name, n, len(taken[name])) for name, (ms, p95) in numbers.items()]
 
 
 def fact(
@@ -336,10 +331,8 @@ def colmap_facts(seeds: int) -> Iterator[Row]:
                 database = folder / f"{method}{n_pairs}.db"
                 database.write_bytes((folder / "all.db").read_bytes())
                 with sqlite3.connect(database) as db:
-                    db.execute(
-                        "DELETE FROM matches WHERE pair_id NOT IN (SELECT pair_id FROM matches ORDER BY pair_id LIMIT ?)",
-                        (n_pairs,),
-                    )
+                    kept = "SELECT pair_id FROM matches ORDER BY pair_id LIMIT ?"
+                    db.execute(f"DELETE FROM matches WHERE pair_id NOT IN ({kept})", (n_pairs,))
                 before, start = children(), time.process_time()
                 if method == OURS:
                     command = [sys.executable, "-m", "ruzhash_cv", "colmap", str(database), "--n-jobs", "1"]
@@ -382,25 +375,16 @@ def line_table(rows: pd.DataFrame) -> str:
         fastest = own["median"].reindex(PEERS[1:]).min()
         numbers = [f"{mine['median']:.3g}", f"{mine.p95:.3g}", shown(mine.p95 / mine["median"], 1)]
         lines.append([title, f"{n:,}", *numbers, *cells, shown(mine["median"] / fastest, 2)])
-    header = [
-        "processor ms",
-        "matches",
-        OURS,
-        "95th percentile",
-        "over median",
-        *PEERS,
-        "ruzhash_cv over the faster peer",
-    ]
+    spread = "95th percentile", "over median"
+    header = ["processor ms", "matches", OURS, *spread, *PEERS, "ruzhash_cv over the faster peer"]
     return markdown(header, lines)
 
 
 def method_table(rows: pd.DataFrame) -> str:
     """Medians of all methods on one problem."""
     own = rows[rows.row == "methods"].sort_values("median")
-    return markdown(
-        ["method", "ms", "95th percentile"],
-        [[of.method, f"{of.median:.3g}", f"{of.p95:.3g}"] for of in own.itertuples()],
-    )
+    lines = [[of.method, f"{of.median:.3g}", f"{of.p95:.3g}"] for of in own.itertuples()]
+    return markdown(["method", "ms", "95th percentile"], lines)
 
 
 def fact_table(rows: pd.DataFrame) -> str:
@@ -445,9 +429,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     every = [*ROWS, *FACTS]
     default = ",".join(name for name in every if name != "colmap")
-    parser.add_argument(
-        "--rows", default=default, metavar="NAME,NAME", help=f"of {', '.join(every)}; default: all but colmap"
-    )
+    told = f"of {', '.join(every)}; default: all but colmap"
+    parser.add_argument("--rows", default=default, metavar="NAME,NAME", help=told)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--store", action="store_true", help="write `results/times.csv`")
     options = parser.parse_args()

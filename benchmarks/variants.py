@@ -226,11 +226,8 @@ class Number:
         return min(self.value * factor, 0.999) if self.kind == "share" else self.value * factor
 
 
-NUMBERS = {
-    of.name: Number(getattr(PARAMETERS, of.name), of.metadata["meaning"], of.metadata["kind"])
-    for of in fields(PARAMETERS)
-    if of.metadata
-}
+SHOWN = [of for of in fields(PARAMETERS) if of.metadata]
+NUMBERS = {of.name: Number(getattr(PARAMETERS, of.name), of.metadata["meaning"], of.metadata["kind"]) for of in SHOWN}
 
 
 def all_variants() -> dict[str, Variant]:

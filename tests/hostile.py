@@ -224,16 +224,8 @@ def camera_of(draw: Draw) -> Any:
 
     f = draw.pick((1e-3, 300.0, 700.0, 1e6))
     matrix = np.array([[f, 0.0, 320.0], [0.0, f, 240.0], [0.0, 0.0, 1.0]])
-    bad = [
-        np.zeros((3, 3)),
-        -matrix,
-        np.full((3, 3), np.nan),
-        np.eye(2),
-        None,
-        matrix.T,
-        (matrix, [0.1]),
-        (matrix, [np.nan] * 4),
-    ]
+    numbers = np.zeros((3, 3)), -matrix, np.full((3, 3), np.nan), np.eye(2), matrix.T
+    bad = [*numbers, None, (matrix, [0.1]), (matrix, [np.nan] * 4)]
     little, much = draw.rng.normal(0, 0.05, 5), draw.rng.normal(0, 5.0, draw.pick([4, 8, 12, 14]))
     made = ruzhash_cv.Camera(matrix, [0.05, 0.0, 0.0, 0.0], fisheye=True), ruzhash_cv.Camera.equirectangular(640)
     return draw.option((matrix, matrix.tolist(), (matrix, None), (matrix, little), (matrix, much), *made), bad)

@@ -15,8 +15,6 @@ Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 WORD = 1 << 64
-#: The three even permutations.
-CYCLES = ((0, 1, 2), (1, 2, 0), (2, 0, 1))
 #: The hash of a row that no component passes in.
 SINK = -1
 #: Columns in the order of Laplace's expansion.
@@ -116,11 +114,8 @@ def probabilities(ratios: Array, shares: Array, structures: Rows, true: NDArray[
 
 def has_repeated_points(sample: Array, min_spread: float) -> bool:
     """Whether two points of a sample (size, 4) are nearer than `min_spread` in x and in y of one image."""
-    return any(
-        (np.abs(a[image] - b[image]) < min_spread).all()
-        for a, b in itertools.combinations(sample, 2)
-        for image in (slice(2), slice(2, 4))
-    )
+    pairs, images = itertools.combinations(sample, 2), (slice(2), slice(2, 4))
+    return any((np.abs(a[image] - b[image]) < min_spread).all() for a, b in pairs for image in images)
 
 
 def is_collinear(sample: Array, min_spread: float) -> bool:
@@ -128,11 +123,8 @@ def is_collinear(sample: Array, min_spread: float) -> bool:
     images = sample[:, :2], sample[:, 2:]
     if len(sample) > 4:
         return any(np.linalg.eigvalsh(np.cov(points.T, bias=True))[0] < (0.5 * min_spread) ** 2 for points in images)
-    return any(
-        height_of(points[list(corners)]) < 0.5 * min_spread
-        for points in images
-        for corners in itertools.combinations(range(4), 3)
-    )
+    threes = [list(corners) for corners in itertools.combinations(range(4), 3)]
+    return any(height_of(points[corners]) < 0.5 * min_spread for points in images for corners in threes)
 
 
 def height_of(triangle: Array) -> float:
@@ -263,10 +255,9 @@ def fit_rays(name: str, data: Array, weights: Array, matrix: Array) -> Array:
     moments1 = np.einsum("n,nkk,ni,nj->ij", weights, parts, first, first)
     moments2 = np.einsum("n,nij,nk->ij", weights, parts, first**2)
     into1, into2 = (np.linalg.inv(np.linalg.cholesky(moments)) for moments in (moments1, moments2))
-    form = sum(
-        weight * np.kron(into2 @ part @ into2.T, np.outer(into1 @ x, into1 @ x))
-        for weight, part, x in zip(weights, parts, first, strict=True)
-    )
+    form = np.zeros((9, 9))
+    for weight, part, x in zip(weights, parts, first @ into1.T, strict=True):
+        form += weight * np.kron(into2 @ part @ into2.T, np.outer(x, x))
     fitted = np.linalg.eigh(form)[1][:, 0]
     if name != "homography":
         u, s, v = np.linalg.svd(of_rank_two(fitted, form))
@@ -278,10 +269,8 @@ def step_essential_matrix(data: Array, weights: Array, E: Array, damping: float)
     """A damped Gauss-Newton step of Sampson distances over rotations of both sides, whose gradients are differences."""
 
     def moved(step: Array) -> Array:
-        left, right = (
-            np.linalg.solve(np.eye(3) - cross / 2, np.eye(3) + cross / 2)
-            for cross in map(crossed, (step[:3], step[3:]))
-        )
+        half = crossed(step[:3]) / 2, crossed(step[3:]) / 2
+        left, right = (np.linalg.solve(np.eye(3) - cross, np.eye(3) + cross) for cross in half)
         return left @ E @ right
 
     def distances(matrix: Array) -> Array:
@@ -335,10 +324,9 @@ def of_unit_norm(matrix: Array) -> Array:
 def determinant_of(linear: Array) -> np.polynomial.Polynomial:
     """Return the determinant of equations (3, 3, 5) with polynomials of z as coefficients."""
     entries = [[np.polynomial.Polynomial(coefficients) for coefficients in row] for row in linear]
-    return sum(
-        (entries[0][i] * (entries[1][j] * entries[2][k] - entries[1][k] * entries[2][j]) for i, j, k in CYCLES),
-        np.polynomial.Polynomial([0.0]),
-    )
+    one, two, three = entries
+    products = (one[i] * (two[j] * three[k] - two[k] * three[j]) for i, j, k in CYCLES)
+    return sum(products, np.polynomial.Polynomial([0.0]))
 
 
 #: Exponents of the monomials of x, y, z up to the third degree: first those that are eliminated.
@@ -396,9 +384,8 @@ def paired_up(data: Array, pairs: Array, distance: float, most: int) -> Array:
 
 def plane_through(first: Array, second: Array) -> Array:
     """Return the homography (9,), of unit norm, with X2 x H X1 = 0."""
-    return last_right_vector(
-        np.vstack([np.kron(crossed(x2), x1) for x1, x2 in zip(first, second, strict=True)])
-    ).ravel()
+    system = [np.kron(crossed(x2), x1) for x1, x2 in zip(first, second, strict=True)]
+    return last_right_vector(np.vstack(system)).ravel()
 
 
 def best_pose(
@@ -417,10 +404,8 @@ def best_pose(
 
 def in_front(rotation: Array, translation: Array, first: Array, second: Array) -> NDArray[np.bool_]:
     """Return whether depths along both rays, by least squares, are above 0."""
-    depths = [
-        np.linalg.lstsq(np.column_stack([rotation @ x1, -x2]), -translation, rcond=None)[0]
-        for x1, x2 in zip(first, second, strict=True)
-    ]
+    systems = [np.column_stack([rotation @ x1, -x2]) for x1, x2 in zip(first, second, strict=True)]
+    depths = [np.linalg.lstsq(system, -translation, rcond=None)[0] for system in systems]
     return np.asarray((np.array(depths).reshape(-1, 2) > 0.0).all(axis=1))
 
 

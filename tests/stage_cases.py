@@ -1,4 +1,4 @@
-"""Matches for tests of single stages."""
+"""Matches and preferences for tests of single stages."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ def in_pixels(data: Array, weights: Array | None = None, keypoints: Array | None
     n = len(data)
     rows, weights = np.arange(n), np.ones(n) if weights is None else weights
     frame, keypoints = Frame(np.zeros(2), np.zeros(2), 1.0), np.tile(rows, (2, 1)) if keypoints is None else keypoints
-    return MatchSet(
-        data, rows, keypoints, weights, np.ones(n), frame, PARAMETERS.unit, np.ones(n, bool), rows, frame.transforms()
-    )
+    known = frame, PARAMETERS.unit, np.ones(n, bool), rows, frame.transforms()
+    return MatchSet(data, rows, keypoints, weights, np.ones(n), *known)
 
 
 def mismatches(n: int, seed: int = 0) -> Array:
@@ -43,3 +42,12 @@ class Tabled(CheckedFamily):
 
     def squared_residuals(self, data: Array, models: Array) -> Array:
         return self.family[:, len(self.family.T) - len(data) :]
+
+
+def clusters(seed: int = 0, n: int = 120, m: int = 40, alone: int = 20) -> Array:
+    """Return rows of four groups that prefer the same models, then `alone` rows that prefer some at random or none."""
+    rng = np.random.default_rng(seed)
+    rows, group = np.zeros((n, m)), np.arange(n - alone) * 4 // (n - alone)
+    rows[: n - alone] = (np.arange(m) * 4 // m == group[:, None]) * rng.uniform(0.3, 1, (n - alone, m))
+    rows[n - alone :] = (rng.random((alone, m)) < 0.04) * rng.random((alone, m))
+    return rows.astype(np.float32)

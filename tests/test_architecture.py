@@ -58,17 +58,7 @@ STAGES = (
     "estimate",
 )
 # Within the room of models: each of these knows those before it at most.
-FAMILIES = (
-    "weighting",
-    "linear",
-    "base",
-    "transfer",
-    "sampson",
-    "rounds",
-    "planes",
-    "five_points",
-    "epipolar",
-)
+FAMILIES = ("weighting", "linear", "base", "transfer", "sampson", "rounds", "planes", "five_points", "epipolar")
 # OpenCV's own robust estimators, which this package replaces. Only the command line calls them, to compare.
 ROBUST_ESTIMATORS = ("RANSAC", "USAC", "LMEDS", "RHO", "MAGSAC", "PROSAC", "findHomography", "estimateAffine")
 # Packages whose arrays or data are taken without importing them; one module is scikit-learn's.
@@ -180,9 +170,8 @@ def test_families_know_nothing_of_each_other_but_what_they_share(parsed: dict[st
 
 
 def test_stages_know_those_before_them(parsed: dict[str, ast.Module]) -> None:
-    stages = {
-        module.rpartition(".")[2]: others for module, others in graph(parsed).items() if room(module) == "core.method"
-    }
+    of_method = {name: others for name, others in graph(parsed).items() if room(name) == "core.method"}
+    stages = {module.rpartition(".")[2]: others for module, others in of_method.items()}
     assert stages.keys() == {"method", *STAGES}
     for here, others in stages.items():
         known = {other.removeprefix(f"{PACKAGE}.core.method.") for other in others if room(other) == "core.method"}

@@ -30,14 +30,14 @@ def all_around(n: int, rng: np.random.Generator) -> Array:
 
 
 def pixels_of(
-    points: Array, cameras: tuple[Camera, Camera], pose: tuple[Array, Array] = POSE, seed: int = 0, noise: float = 0.4
-) -> tuple[Array, Array]:
+    points: Array, cameras: tuple[Camera, Camera], pose: Any = POSE, seed: int = 0, noise: float = 0.4
+) -> Any:
     """Return noisy pixels of those points that both cameras see in images of 1280 pixels at most."""
     rotation, translation = pose
     first, second = cameras[0].pixels(points), cameras[1].pixels(points @ rotation.T + translation)
     seen = (np.abs(np.hstack([first, second])) < 1280.0).all(axis=1)
     rng = np.random.default_rng(seed)
-    return tuple(each[seen] + rng.normal(0, noise, each[seen].shape) for each in (first, second))  # type: ignore[return-value]
+    return tuple(each[seen] + rng.normal(0, noise, each[seen].shape) for each in (first, second))
 
 
 def with_mismatches(pixels: tuple[Array, Array], n: int, seed: int = 0) -> tuple[Array, Array]:
@@ -61,9 +61,7 @@ def test_distorted_images_have_one_motion_and_the_pose_of_the_cameras(seed: int)
 
 
 @three_seeds
-@pytest.mark.parametrize(
-    "cameras", [(FISHEYE, FISHEYE), (ROUND, ROUND), (FISHEYE, ROUND)], ids=["fisheye", "round", "both"]
-)
+@pytest.mark.parametrize("cameras", [(FISHEYE, FISHEYE), (ROUND, ROUND), (FISHEYE, ROUND)])
 def test_cameras_that_see_behind_themselves_have_one_motion(cameras: tuple[Camera, Camera], seed: int) -> None:
     pose = turned(0.1, 0.3, -0.1), towards(0.6, 0.1, 0.5)
     pixels = pixels_of(all_around(500, np.random.default_rng(seed)), cameras, pose, seed)
@@ -140,10 +138,8 @@ def test_points_in_space_are_where_they_were() -> None:
 
 
 def without_distortion(pixels: tuple[Array, Array]) -> list[Array]:
-    return [
-        cv2.undistortPoints(each[:, None], camera.matrix, camera.distortion, P=camera.matrix)[:, 0]
-        for each, camera in zip(pixels, BARREL, strict=True)
-    ]
+    each = zip(pixels, BARREL, strict=True)
+    return [cv2.undistortPoints(of[:, None], K.matrix, K.distortion, P=K.matrix)[:, 0] for of, K in each]
 
 
 def test_the_homography_of_a_plane_is_of_pixels_without_distortion() -> None:
@@ -196,13 +192,9 @@ def test_unknown_camera_of_points_of_any_spread_is_no_error(centre: float, width
 
 @pytest.mark.parametrize("focal", [0.7, 1.0, 1.4])
 def test_a_focal_length_that_is_only_guessed_tells_the_same_matches(focal: float) -> None:
-    guessed = [np.diag([focal, focal, 1.0]) @ matrix for matrix in (CAMERA1, CAMERA2)]
-    centred = [
-        guess + [[0, 0, (1 - focal) * guess[0, 2] / focal], [0, 0, (1 - focal) * guess[1, 2] / focal], [0, 0, 0]]
-        for guess in guessed
-    ]
+    guessed = [matrix * [[focal, 1, 1], [1, focal, 1], [1, 1, 1]] for matrix in (CAMERA1, CAMERA2)]
     pixels = with_mismatches(views(depth(200, 0)), 100)
-    result = filter_points(*pixels, cameras=tuple(centred))
+    result = filter_points(*pixels, cameras=tuple(guessed))
     assert result.inlier_mask[:200].mean() > 0.93
     assert result.inlier_mask[200:].mean() < 0.08
 
@@ -248,9 +240,8 @@ def test_rows_and_columns_exchanged_in_one_image_are_warned_of(cameras: Any) -> 
 def test_a_watermark_of_one_camera_is_stationary() -> None:
     pixels = with_mismatches(pixels_of(depth(200, 0), (BARREL[0], BARREL[0])), 50)
     mark = np.random.default_rng(1).uniform([20.0, 20.0], [120.0, 60.0], (40, 2))
-    result = filter_points(
-        *(np.vstack([each, mark]) for each in pixels), cameras=(BARREL[0], BARREL[0]), keep_stationary=False
-    )
+    marked = [np.vstack([each, mark]) for each in pixels]
+    result = filter_points(*marked, cameras=BARREL[0], keep_stationary=False)
     assert [model.stationary for model in result.motions].count(True) == 1
     assert not result.inlier_mask[-40:].any()
     assert result.inlier_mask[:200].mean() > 0.93
@@ -294,10 +285,9 @@ def test_an_essential_matrix_of_two_cameras_is_found_in_opencv_s_form(
     assert mask.shape == (300, 1)
     assert mask[:200].mean() > 0.9
     assert mask[200:].mean() < 0.15
-    first, second = (
-        cv2.undistortPoints(each[:, None], K, None)[:, 0] for each, K in zip(pixels, (CAMERA1, CAMERA2), strict=True)
-    )
-    _, R, t, _ = cv2.recoverPose(E, first, second, np.eye(3), mask=mask)
+    both = zip(pixels, (CAMERA1, CAMERA2), strict=True)
+    normalised = [cv2.undistortPoints(each[:, None], K, None)[:, 0] for each, K in both]
+    _, R, t, _ = cv2.recoverPose(E, *normalised, np.eye(3), mask=mask)
     assert max(angles((R, t.ravel()), POSE)) < 2.0
 
 

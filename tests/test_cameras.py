@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from functools import partial
 
 import cv2
 import numpy as np
@@ -20,9 +21,8 @@ DISTORTIONS = (
     (-0.2, 0.05, 0.0, 0.0, 0.0, 0.01, 0.02, 0.003, 0.001, 0.001, 0.0, 0.002),
     (-0.2, 0.05, 0.0, 0.0, 0.0, 0.01, 0.02, 0.003, 0.001, 0.001, 0.0, 0.0, 0.01, 0.02),
 )
-FISHEYE = Camera(
-    np.array([[200.0, 0.0, 320.0], [0.0, 200.0, 240.0], [0.0, 0.0, 1.0]]), [0.05, 0.01, -0.005, 0.001], fisheye=True
-)
+WIDE = np.array([[200.0, 0.0, 320.0], [0.0, 200.0, 240.0], [0.0, 0.0, 1.0]])
+FISHEYE = Camera(WIDE, [0.05, 0.01, -0.005, 0.001], fisheye=True)
 CAMERAS = (*(Camera(MATRIX, distortion) for distortion in DISTORTIONS), FISHEYE, Camera.equirectangular(640))
 STILL = np.zeros(3)
 
@@ -59,10 +59,8 @@ def test_pixels_per_radian_are_what_small_turns_of_a_ray_make(camera: Camera) ->
     areas = []
     for ray in rays:
         across = np.linalg.svd(ray[None])[2][1:]
-        moved = [
-            (camera.pixels(ray[None] + 1e-5 * step) - camera.pixels(ray[None] - 1e-5 * step))[0] / 2e-5
-            for step in across
-        ]
+        steps = 1e-5 * across
+        moved = [(camera.pixels([ray + step]) - camera.pixels([ray - step]))[0] / 2e-5 for step in steps]
         areas.append(abs(np.linalg.det(moved)))
     np.testing.assert_allclose(camera.pixels_per_radian(rays), np.sqrt(areas), rtol=1e-6)
 
@@ -143,10 +141,8 @@ def test_cameras_that_differ_by_their_kind_alone_print_as_what_they_are() -> Non
 
 def test_a_camera_of_colmap_prints_its_model_and_its_numbers() -> None:
     pycolmap = pytest.importorskip("pycolmap")
-    first, second = (
-        Camera.of(pycolmap.Camera(model="FOV", width=640, height=480, params=[700.0, 700.0, 320.0, 240.0, omega]))
-        for omega in (0.5, 0.6)
-    )
+    make = partial(pycolmap.Camera, model="FOV", width=640, height=480)
+    first, second = (Camera.of(make(params=[700.0, 700.0, 320.0, 240.0, omega])) for omega in (0.5, 0.6))
     assert "FOV" in repr(first)
     assert len({repr(each) for each in (first, second, Camera(first.matrix))}) == 3
 

@@ -62,9 +62,8 @@ def test_demo_compares_every_method_and_draws_both_images(
         scores.append(f1)
     assert scores[0] > 0.95
     assert max(scores[1:]) < 0.8
-    assert {path.name for path in folder.iterdir()} == {
-        f"desk{kind}.jpg" for kind in ("", "_structures", "_scores", "_magsac")
-    }
+    kinds = "", "_structures", "_scores", "_magsac"
+    assert {path.name for path in folder.iterdir()} == {f"desk{kind}.jpg" for kind in kinds}
     for path in folder.iterdir():  # small enough for a README
         assert cv2.imread(str(path)).shape[1] == 2 * load_pair("desk").img1.shape[1]
         assert path.stat().st_size < 400_000
@@ -115,10 +114,7 @@ def test_filter_says_why_too_few_matches_decide_nothing(tmp_path: Path, capsys: 
         (["filter", "folder", DESK[1]], "cannot read folder: Is a directory"),
         (["filter", "empty.jpg", DESK[1]], "empty.jpg is empty"),
         (["filter", "text.jpg", DESK[1]], "text.jpg is not a picture"),
-        (
-            ["filter", DESK[0], "blank.png"],
-            "no SIFT keypoints in image blank.png: most of its 160 x 120 pixels are between 128",
-        ),
+        (["filter", DESK[0], "blank.png"], "no SIFT keypoints in image blank.png: most of its 160 x 120 pixels are"),
         (["filter", *DESK, "-o", "out"], "cannot tell the kind of picture from 'out'"),
         (["filter", *DESK, "-o", "out.xyz"], "cannot tell the kind of picture from 'out.xyz'"),
         (["filter", *DESK, "-o", "out.pngä"], "cannot tell the kind of picture"),
@@ -129,21 +125,14 @@ def test_filter_says_why_too_few_matches_decide_nothing(tmp_path: Path, capsys: 
             for name, says in (("absent/out.png", "there is no directory"), ("folder.png", "it is a directory"))
             if option != "--html" or importlib.util.find_spec("bokeh")
         ),
-        (
-            ["filter", *DESK, "--mask2", "blank.png", "-o", "blank.png"],
-            "cannot write blank.png: it is an input, or another output",
-        ),
-        (
-            ["filter", *DESK, "-o", "out.png", "--scores", "out.png"],
-            "cannot write out.png: it is an input, or another output",
-        ),
+        (["filter", *DESK, "--mask2", "blank.png", "-o", "blank.png"], "cannot write blank.png: it is an input, or an"),
+        (["filter", *DESK, "-o", "out.png", "--scores", "out.png"], "cannot write out.png: it is an input, or another"),
         (["filter", *DESK, "--mask1", "blank.png"], "mask blank.png has 160 x 120 pixels, but its image"),
         (["filter", *DESK, "--mask1", "a\nb.png"], "cannot read a\\nb.png: No such file"),
-        (
-            ["colmap", "no.db", "--images", "photos"],
-            "--images is what the pages of --html show, and there is no --html",
+        *(
+            ([*command, "--images", "photos"], "--images is what the pages of --html show, and there is no --html")
+            for command in (["colmap", "no.db"], ["hloc", *"abcd"])
         ),
-        (["hloc", *"abcd", "--images", "photos"], "--images is what the pages of --html show, and there is no --html"),
         (["demo", "--pair", "beach"], "no pair 'beach'"),
         (["demo", "-o", "empty.jpg"], "cannot make the directory"),
     ],
@@ -217,7 +206,6 @@ def test_a_picture_too_large_for_its_kind_gets_one_line(tmp_path: Path) -> None:
 
 
 def test_the_package_runs_as_a_module() -> None:
-    shown = subprocess.run(
-        [sys.executable, "-m", "ruzhash_cv", "--version"], capture_output=True, text=True, check=True
-    )
+    command = [sys.executable, "-m", "ruzhash_cv", "--version"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True)
     assert shown.stdout == f"ruzhash-cv {ruzhash_cv.__version__}\n"

@@ -57,9 +57,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 def test_an_input_is_never_written_over(tmp_path: Path, capsys: Captured, option: str, way: str) -> None:
     image = tmp_path / "image.png"
     image.write_bytes(b"picture")
-    output = {"itself": image, "detour": tmp_path / "." / ".." / tmp_path.name / "image.png"}.get(
-        way, tmp_path / "b.png"
-    )
+    ways = {"itself": image, "detour": tmp_path / ".." / tmp_path.name / "image.png"}
+    output = ways.get(way, tmp_path / "b.png")
     if way.endswith("link"):
         (output.symlink_to if way == "symbolic link" else output.hardlink_to)(image)
     said = refusal(["filter", DESK[0], image, option, output], capsys)
@@ -175,11 +174,11 @@ def test_an_image_without_features_is_told_why(tmp_path: Path, capsys: Captured)
         (small, "orb", None, "most of its 12 x 12 pixels"),
         (image, "sift", black, "its mask is black all over"),
     ):
-        name, mask_name = str(tmp_path / "image.png"), str(tmp_path / "mask.png")
+        name, masked = str(tmp_path / "image.png"), []
         cv2.imwrite(name, picture)
         if mask is not None:
-            cv2.imwrite(mask_name, mask)
-        masked = [] if mask is None else ["--mask1", mask_name]
+            masked = ["--mask1", str(tmp_path / "mask.png")]
+            cv2.imwrite(masked[1], mask)
         said = refusal(["filter", name, DESK[1], "--features", features, *masked], capsys)
         assert f"no {features.upper()} keypoints in image {name}: {says}" in said
 

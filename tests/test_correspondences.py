@@ -6,6 +6,7 @@ from typing import Any
 
 import cv2
 import numpy as np
+import pandas as pd
 import pytest
 
 from ruzhash_cv import as_correspondences, select_matches
@@ -60,7 +61,15 @@ def test_two_pairs_as_a_tuple_of_columns_are_not_taken_for_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    "matches", [MASKED, np.ma.stack(MASKED), tuple(np.ma.stack(MASKED).T), [[0, 1], [2, np.nan], [1, 1]]]
+    "matches",
+    [
+        MASKED,
+        np.ma.stack(MASKED),
+        tuple(np.ma.stack(MASKED).T),
+        [[0, 1], [2, np.nan], [1, 1]],
+        pd.DataFrame([[0, 1], [2, pd.NA], [1, 1]], dtype="Int64"),
+        np.ma.masked_equal([[0, 1], [2, 10**6], [1, 1]], 10**6),  # what a mask hides need not be an index
+    ],
 )
 def test_masked_or_missing_index_has_no_match(matches: Any) -> None:
     pairs = as_correspondences(KP1, KP2, matches)

@@ -23,12 +23,8 @@ API = "\n".join((DOCS / name).read_text(encoding="utf-8") for name in ("api.rst"
 def listed(room: str) -> set[str]:
     """Return the names under a `currentmodule` of the API pages."""
     parts = re.split(r"^\.\. currentmodule:: (.+)$", API, flags=re.MULTILINE)
-    return {
-        name
-        for module, text in zip(parts[1::2], parts[2::2], strict=True)
-        if module == room
-        for name in re.findall(r"^   (\w+)$", text, re.MULTILINE)
-    }
+    texts = [text for module, text in zip(parts[1::2], parts[2::2], strict=True) if module == room]
+    return {name for text in texts for name in re.findall(r"^   (\w+)$", text, re.MULTILINE)}
 
 
 def public(room: types.ModuleType) -> set[str]:
@@ -50,9 +46,8 @@ def test_api_pages_list_every_public_name(room: types.ModuleType) -> None:
 
 def test_page_of_numbers_lists_every_number() -> None:
     """`benchmarks/evaluate_ablation.py --numbers` prints it."""
-    rows = re.findall(
-        r"^\| `(\w+)` \| (.*?) \| (.*?) \|", (DOCS / "numbers.md").read_text(encoding="utf-8"), re.MULTILINE
-    )
+    text = (DOCS / "numbers.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.*?) \|", text, re.MULTILINE)
     numbers = []
     for field in fields(Parameters):
         if not field.metadata:

@@ -16,12 +16,8 @@ import pytest
 import ruzhash_cv
 from ruzhash_cv import datasets, models, paper
 
-PUBLIC = {
-    name: getattr(room, name)
-    for room in (ruzhash_cv, datasets)
-    for name in dir(room)
-    if not name.startswith("_") and callable(getattr(room, name))
-}
+NAMES = [(room, name) for room in (ruzhash_cv, datasets) for name in dir(room) if not name.startswith("_")]
+PUBLIC = {name: getattr(room, name) for room, name in NAMES if callable(getattr(room, name))}
 PUBLIC |= {thing.__name__: thing for thing in (models.transfer_error, models.sampson_distance, paper.ruzhash)}
 RECORDS = {name: thing for name, thing in PUBLIC.items() if dataclasses.is_dataclass(thing)}
 FUNCTIONS = {name: thing for name, thing in PUBLIC.items() if inspect.isfunction(thing)}
@@ -68,7 +64,6 @@ def test_public_methods_of_the_forest_are_described() -> None:
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_run(name: str) -> None:
-    results = doctest.testmod(
-        importlib.import_module(name), extraglobs={"np": np}, optionflags=doctest.NORMALIZE_WHITESPACE
-    )
+    options = {"extraglobs": {"np": np}, "optionflags": doctest.NORMALIZE_WHITESPACE}
+    results = doctest.testmod(importlib.import_module(name), **options)
     assert results.failed == 0

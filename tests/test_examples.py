@@ -183,9 +183,8 @@ def test_ci_runs_the_commands_of_the_readme(command: str) -> None:
     assert command in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 
-DOCUMENTS = sorted(
-    path for folder in (".", "docs", "benchmarks", "data", ".github") for path in (ROOT / folder).glob("*.md")
-)
+FOLDERS = ".", "docs", "benchmarks", "data", ".github"
+DOCUMENTS = sorted(path for folder in FOLDERS for path in (ROOT / folder).glob("*.md"))
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

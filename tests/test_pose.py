@@ -138,10 +138,8 @@ def test_a_mover_near_the_epipolar_lines_does_not_bend_the_pose() -> None:
             for parts, view in (((scene, lorry), still), ((scene, lorry + [0.05, 0.0, 1.15]), pose))
         )
         crowd = rng.uniform([0, 0], [1280, 720], (2, 60, 2))
-        pixels = [
-            np.vstack([each + rng.normal(0, 0.3, each.shape), wrong])
-            for each, wrong in zip((first, second), crowd, strict=True)
-        ]
+        noisy = [each + rng.normal(0, 0.3, each.shape) for each in (first, second)]
+        pixels = [np.vstack(each) for each in zip(noisy, crowd, strict=True)]
         result = filter_points(*pixels, cameras=(camera, camera))
         errors.append(max(angles(result.camera_pose(), (rotation, towards(*pose[1])))))
     assert max(errors) < 0.5

@@ -63,11 +63,8 @@ def test_the_search_prints_in_one_line() -> None:
     found = filter_points(POINTS, points, max_iters=300)
     assert str(found).splitlines()[3] == f"search  {found.search}"
     assert str(found.search) == f"1 round, {found.search.models} models: unexplained matches score as mismatches do"
-    assert printing.as_dict(found)["search"] == {
-        "rounds": 1,
-        "models": found.search.models,
-        "ended": found.search.ended,
-    }
+    search = {"rounds": 1, "models": found.search.models, "ended": found.search.ended}
+    assert printing.as_dict(found)["search"] == search
     assert str(filter_points(POINTS[:5], POINTS[:5]).search) == "0 rounds, 0 models: too few matches"
 
 

@@ -25,16 +25,9 @@ few = settings(derandomize=True, max_examples=int(os.environ.get("PROPERTY_EXAMP
 seeds = st.integers(0, 2**32 - 1)
 forests = [paper.RuzHashForest, VoronoiForest]
 OPTIONS: tuple[dict[str, Any], ...] = (
-    *(
-        {},
-        {},
-        {"model": "homography"},
-        {"model": "fundamental"},
-        {"model": "fundamental", "threshold": 2.0},
-        {"rng": 2**40},
-    ),
+    {}, {}, {"model": "homography"}, {"model": "fundamental"}, {"model": "fundamental", "threshold": 2.0}, {"rng": 2**40},
     {"false_discovery_rate": 0.05},
-)
+)  # fmt: skip
 
 
 def scene(rng: np.random.Generator) -> Array:
@@ -49,7 +42,7 @@ def scene(rng: np.random.Generator) -> Array:
     return np.round(pairs * 16) / 16
 
 
-def preferences(seed: int, n: int, m: int = 7) -> Array:
+def preferences(seed: int, n: int, m: int) -> Array:
     rng = np.random.default_rng(seed)
     return np.round(rng.random((n, m)) * (rng.random((n, m)) < 0.5), 2)
 
@@ -115,9 +108,8 @@ def test_the_same_bits(change: Callable[..., Changed], seed: int, options: dict[
     usable = (np.abs(other.astype(np.float64)) < 1e200).all(axis=1)
     assert not after.inlier_mask[~usable].any()
     if change is duplicates:
-        assert after.inlier_mask[len(pairs) :].tolist() == [
-            bool(result.inlier_mask[(pairs == row).all(axis=1)].all()) for row in other[len(pairs) :]
-        ]
+        expected = [bool(result.inlier_mask[(pairs == row).all(axis=1)].all()) for row in other[len(pairs) :]]
+        assert after.inlier_mask[len(pairs) :].tolist() == expected
 
 
 @pytest.mark.slow
@@ -143,12 +135,12 @@ def test_turned_mirrored_and_exchanged_images_change_few_verdicts(move: Callable
 
 
 @few
-@given(seeds, st.sampled_from(forests), st.sampled_from([0, 1, 2, 30]), st.integers(2, 20))
-def test_forests_score_any_number_of_rows_within_bounds(seed: int, forest: Any, n: int, branching_factor: int) -> None:
-    rows, decoys = preferences(seed, n), preferences(seed + 1, 9)
+@given(seeds, st.sampled_from(forests), st.sampled_from([0, 1, 2, 3, 30]), st.sampled_from([0, 7]), st.integers(2, 20))
+def test_forests_score_any_number_of_rows_within_bounds(seed: int, forest: Any, n: int, m: int, b: int) -> None:
+    rows, decoys = preferences(seed, n, m), preferences(seed + 1, 9, m)
     results = []
     for n_jobs in (1, 3):
-        grown = forest(n_trees=20, branching_factor=branching_factor, rng=seed, n_jobs=n_jobs)
+        grown = forest(n_trees=20, branching_factor=b, rng=seed, n_jobs=n_jobs)
         results.append([*grown.fit_anomaly_scores(rows, decoys), grown.path_lengths(decoys)])
     assert [array.tobytes() for array in results[0]] == [array.tobytes() for array in results[1]]
     scores, others, lengths = results[0]

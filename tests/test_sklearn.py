@@ -99,10 +99,8 @@ def test_a_forest_of_preferences_scores_as_the_detector_does() -> None:
 def test_a_pipeline_and_a_grid_search_choose_its_options() -> None:
     points, truth = shape()
     pipeline = make_pipeline(MinMaxScaler(), PreferenceIsolationForest(random_state=0, n_models=200))
-    grid = {
-        "preferenceisolationforest__family": ["points", Lines()],
-        "preferenceisolationforest__noise_scale": [None, 0.02],
-    }
+    name = "preferenceisolationforest__"
+    grid = {f"{name}family": ["points", Lines()], f"{name}noise_scale": [None, 0.02]}
     folds = StratifiedKFold(3, shuffle=True, random_state=0)
     search = GridSearchCV(pipeline, grid, scoring="roc_auc", cv=folds).fit(points, truth)
     assert search.best_params_["preferenceisolationforest__family"] == Lines()
@@ -154,10 +152,8 @@ def test_bad_arguments_are_named(options: dict[str, Any], rows: Array, message: 
 
 def test_max_samples_auto_is_256_as_in_scikit_learn() -> None:
     points = np.random.default_rng(0).normal(size=(400, 2))
-    scores = [
-        PreferenceIsolationForest(max_samples=psi, n_models=50, random_state=0).fit(points).score_samples(points)
-        for psi in ("auto", 256, 300)
-    ]
+    detectors = [PreferenceIsolationForest(max_samples=psi, n_models=50, random_state=0) for psi in ("auto", 256, 300)]
+    scores = [detector.fit(points).score_samples(points) for detector in detectors]
     np.testing.assert_array_equal(scores[0], scores[1])
     assert (scores[0] != scores[2]).any()
 

@@ -125,10 +125,8 @@ class AsPython(ast.NodeTransformer):
         if node.module != "cython":
             assert str(node.module).startswith(f"cython.cimports.{PACKAGE}.")
             source = call("load", ast.Constant(str(node.module).rpartition(".")[2]))
-        return [
-            ast.Assign([ast.Name(each.name, ast.Store())], ast.Attribute(source, each.name, ast.Load()))
-            for each in node.names
-        ]
+        names = [each.name for each in node.names]
+        return [ast.Assign([ast.Name(name, ast.Store())], ast.Attribute(source, name, ast.Load())) for name in names]
 
     def visit_Import(self, node: ast.Import) -> None:
         pass
@@ -192,10 +190,8 @@ class AsPython(ast.NodeTransformer):
         names = [each.id for each in ast.walk(target) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)]
         names += [target.arg] if isinstance(target, ast.arg) else []
         typed = [name for name in names if self.types.get(name)]
-        return [
-            ast.Assign([ast.Name(name, ast.Store())], call(f"as_{self.types[name]}", ast.Name(name, ast.Load())))
-            for name in typed
-        ]
+        values = {name: call(f"as_{self.types[name]}", ast.Name(name, ast.Load())) for name in typed}
+        return [ast.Assign([ast.Name(name, ast.Store())], values[name]) for name in typed]
 
 
 def call(name: str, *arguments: Any) -> ast.Call:

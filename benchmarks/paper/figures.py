@@ -18,14 +18,8 @@ from ruzhash_cv.paper import METHODS, ruzhash, ruzicka_distance
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-COLOURS = {
-    "PIF": "#1b6ca8",
-    "PIF-R": "#5aa9d6",
-    "PIF-B": "#14405f",
-    "RHF": "#d1495b",
-    "RHF-B": "#7d1d2b",
-    IFOREST: "#7a7a7a",
-}
+BLUES, REDS = ("#1b6ca8", "#5aa9d6", "#14405f"), ("#d1495b", "#7d1d2b")
+COLOURS = dict(zip((*METHODS, IFOREST), (*BLUES, *REDS, "#7a7a7a"), strict=True))
 MARKERS = {"PIF": "o", "PIF-R": "s", "PIF-B": "^", "RHF": "o", "RHF-B": "^", IFOREST: "x"}
 WARM, GREY = "#d1495b", "#8d8d8d"
 PALETTE = ("#1b6ca8", "#e3a72f", "#3c8d5a", "#7a4ea3", "#b5651d")
@@ -41,16 +35,8 @@ SPLIT_SEED = 153  # one where the groups part and one row leaves its group
 def curve(axis: Any, method: str, values: pd.Series, label: str | None = None, **options: Any) -> None:
     """A method's curve in its colour; binary variants are dashed."""
     options = {"ls": "--" if method.endswith("-B") else "-", **options}
-    axis.plot(
-        values.index,
-        values,
-        color=COLOURS[method],
-        marker=MARKERS[method],
-        ms=4,
-        lw=1.4,
-        label=label or method,
-        **options,
-    )
+    mark = {"color": COLOURS[method], "marker": MARKERS[method], "ms": 4, "lw": 1.4}
+    axis.plot(values.index, values, label=label or method, **mark, **options)
 
 
 def over_b(axis: Any) -> None:
@@ -64,9 +50,8 @@ def draw_auc(out: Path) -> Any:
     """AUC over b, a panel for each kind of data."""
     parts = list(panels(read_means(out / "auc.csv")))
     columns = 3 if len(parts) > 4 else min(len(parts), 2)
-    figure, axes = plt.subplots(
-        -(-len(parts) // columns), columns, figsize=(4.2 * columns, 3.1 * -(-len(parts) // columns)), squeeze=False
-    )
+    rows = -(-len(parts) // columns)
+    figure, axes = plt.subplots(rows, columns, figsize=(4.2 * columns, 3.1 * rows), squeeze=False)
     for axis, (title, rows) in zip(axes.ravel(), parts, strict=False):
         means = mean_by(rows, "auc", "method", "b")
         for method in METHODS:
@@ -92,18 +77,12 @@ def draw_times(out: Path) -> Any:
         ):
             axis.plot(bs, shape * means[method].iloc[anchor] / shape[anchor], ":", color="k", lw=1, zorder=0)
             at = max(len(bs) - 3, 0)  # the quick form has two
-            axis.annotate(
-                text,
-                (bs[at], shape[at] * means[method].iloc[anchor] / shape[anchor]),
-                xytext=(-3, 9),
-                textcoords="offset points",
-            )
+            place = bs[at], shape[at] * means[method].iloc[anchor] / shape[anchor]
+            axis.annotate(text, place, xytext=(-3, 9), textcoords="offset points")
         axis.set_yscale("log")
         over_b(axis)
-        axis.set(
-            title=f"{'training' if phase == 'train' else 'test'}, t = 100, ψ = 256",
-            ylabel="processor seconds, one thread",
-        )
+        title = f"{'training' if phase == 'train' else 'test'}, t = 100, ψ = 256"
+        axis.set(title=title, ylabel="processor seconds, one thread")
     axes[0].legend(ncols=2)
     return figure
 
@@ -118,13 +97,8 @@ def draw_tolerance(out: Path) -> Any:
         means = mean_by(part, "auc", "method", "b", "cut").sort_index()
         for method, b in [(method, b) for method in ("RHF-B", "PIF-B") for b in (2, 16)]:
             curve(axis, method, means[method, b], f"{method}, b = {b}", ls="-" if b == 16 else ":")
-        axis.axvline(
-            {"homographies": 5.0, "fundamental": 0.25}.get(group, 3.0),
-            color="k",
-            lw=0.8,
-            ls=(0, (2, 2)),
-            label="paper's k",
-        )
+        theirs = {"homographies": 5.0, "fundamental": 0.25}.get(group, 3.0)
+        axis.axvline(theirs, color="k", lw=0.8, ls=(0, (2, 2)), label="paper's k")
         axis.set_xscale("log")
         ticks = [0.25, 1, 3, 5, 12, 24, 48]
         axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
@@ -186,13 +160,8 @@ def draw_split(out: Path) -> Any:
         axis.set_title(title, pad=24)
     axes[3].axis("off")
     box = {"ha": "center", "va": "top", "fontsize": 9}
-    axes[3].text(
-        0.5,
-        0.94,
-        ", ".join((names[0], names[1], "…", names[-1])),
-        bbox={"boxstyle": "round", "fc": "white", "ec": "k"},
-        **box,
-    )
+    frame = {"boxstyle": "round", "fc": "white"}
+    axes[3].text(0.5, 0.94, f"{names[0]}, {names[1]}, …, {names[-1]}", bbox=frame | {"ec": "k"}, **box)
     for place, number in enumerate([*range(b), -1]):
         x, colour = (place + 0.5) / (b + 1), PALETTE[number] if number >= 0 else GREY
         axes[3].annotate("", (x, 0.53), (0.5, 0.84), arrowprops={"arrowstyle": "->", "color": colour})
@@ -220,13 +189,8 @@ def draw_estimate(out: Path) -> Any:
         axis.scatter(exact, estimate, s=3, color=PALETTE[0], alpha=0.25, lw=0, rasterized=True)
         low = min(exact.min(), estimate.min()) - 0.02
         distance = "Jaccard distance" if binary else "Ruzicka distance"
-        axis.set(
-            xlabel=distance,
-            ylabel=f"share of {N_HASHES} hashes that differ",
-            xlim=(low, 1.01),
-            ylim=(low, 1.01),
-            aspect="equal",
-        )
+        axis.set(xlabel=distance, ylabel=f"share of {N_HASHES} hashes that differ", aspect="equal")
+        axis.set(xlim=(low, 1.01), ylim=(low, 1.01))
         axis.set_title(f"{name}{', binary' if binary else ''}: correlation {numbers[0]:.4f}")
     columns = ["scene", "binary", "n_pairs", "n_hashes", "correlation", "mean_error", "rms_error"]
     pd.DataFrame(lines, columns=columns).to_csv(out / "estimate.csv", index=False)

@@ -112,13 +112,8 @@ def summarise(rows: Path, out: Path) -> None:
 def read_means(path: Path) -> pd.DataFrame:
     """A row for each scene, tolerance, method and b of the file that `summarise` writes."""
     table = read(path)
-    return (
-        table
-        if table.empty
-        else table.melt(["scene", "tolerance", "method", "runs", "group"], var_name="b", value_name="auc").astype(
-            {"b": int}
-        )
-    )
+    key = ["scene", "tolerance", "method", "runs", "group"]
+    return table if table.empty else table.melt(key, var_name="b", value_name="auc").astype({"b": int})
 
 
 def seconds(forest: Any, rows: Any) -> tuple[float, float, Any]:
@@ -139,15 +134,8 @@ def times(run: int, scene: str, b: int) -> Iterator[Row]:
         forest.fit(rows[:8]).anomaly_scores(rows[:8])  # kernels compile
         train, test, scores = seconds(forest, rows)
         (n, m), density = rows.shape, round(rows.nnz / (rows.shape[0] * rows.shape[1]), 4)
-        yield {
-            "method": method,
-            "n": n,
-            "m": m,
-            "density": density,
-            "train_seconds": train,
-            "test_seconds": test,
-            "auc": auc(problem, scores),
-        }
+        sizes, spent = {"n": n, "m": m, "density": density}, {"train_seconds": train, "test_seconds": test}
+        yield {"method": method, **sizes, **spent, "auc": auc(problem, scores)}
 
 
 def complexity(repeat: int, varied: str, b: int, psi: int, t: int, n: int) -> Iterator[Row]:
@@ -182,9 +170,8 @@ def isolation(run: int, scene: str, tolerance: str) -> Iterator[Row]:
     distances = ruzicka_distance(rows)
     for b in (2, 16):
         hashed = paper_forest("RHF", branching_factor=b, rng=run).fit(rows).anomaly_scores(rows)
-        cells = (
-            VoronoiForest(metric="precomputed", branching_factor=b, rng=run).fit(distances).anomaly_scores(distances)
-        )
+        forest = VoronoiForest(metric="precomputed", branching_factor=b, rng=run)
+        cells = forest.fit(distances).anomaly_scores(distances)
         yield {"method": "RHF", "b": b, "auc": auc(problem, hashed)}
         yield {"method": "PIF-R", "b": b, "auc": auc(problem, cells)}
     for name, data in (("iForest, preferences", rows.toarray()), ("iForest, raw data", problem.data)):

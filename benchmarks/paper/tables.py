@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from measures import paired_difference
 from paper.sweep import IFOREST, STEPS, read, read_means
 from report import markdown, shown
 
@@ -23,13 +22,8 @@ TITLES = {
 }
 KINDS = {"lines": "lines", "circles": "circles", "homographies": "planes", "fundamental": "motions"}
 #: (method, b) less (method, b).
-PAIRS = (
-    ("RHF", 16, "PIF", 2),
-    ("RHF-B", 16, "PIF-B", 2),
-    ("RHF", 8, "PIF", 8),
-    ("RHF-B", 8, "PIF-B", 8),
-    ("PIF", 2, "PIF-R", 2),
-)
+PAIRS = (("RHF", 16, "PIF", 2), ("RHF-B", 16, "PIF-B", 2), ("RHF", 8, "PIF", 8), ("RHF-B", 8, "PIF-B", 8))
+PAIRS += (("PIF", 2, "PIF-R", 2),)
 CLAIMED = (("RHF", "PIF", 70), ("RHF", "PIF-R", 70), ("RHF-B", "PIF-B", 35))
 PHASES = ("train", "test")
 
@@ -50,9 +44,8 @@ def panels(rows: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
 def table(corner: str, means: pd.Series) -> str:
     """A line for each value of the first level, a column for each of the second."""
     cells = means.unstack(sort=False)
-    lines = [
-        [str(name), *(shown(value) for value in row)] for name, row in zip(cells.index, cells.to_numpy(), strict=True)
-    ]
+    values = cells.map(shown).to_numpy().tolist()
+    lines = [[str(name), *row] for name, row in zip(cells.index, values, strict=True)]
     return markdown([corner, *(f"{name:g}" if isinstance(name, float) else str(name) for name in cells.columns)], lines)
 
 
@@ -71,13 +64,8 @@ def spread(out: Path) -> str:
     for title, rows in panels(read_means(out / "auc.csv")):
         over_b = mean_by(rows, "auc", "method", "b").groupby("method")
         best, ranges = over_b.max(), over_b.max() - over_b.min()
-        lines.append(
-            [
-                title,
-                *(shown(best[name]) for name in METHODS),
-                *(shown(ranges[name]) for name in ("RHF", "RHF-B", "PIF")),
-            ]
-        )
+        wide = (shown(ranges[name]) for name in ("RHF", "RHF-B", "PIF"))
+        lines.append([title, *(shown(best[name]) for name in METHODS), *wide])
     return markdown(["data", *(f"best {name}" for name in METHODS), "range over b, RHF", "RHF-B", "PIF"], lines)
 
 
@@ -87,11 +75,8 @@ def paired(out: Path) -> str:
     for title, rows in panels(read_means(out / "auc.csv")):
         means = rows.pivot_table(index="scene", columns=["method", "b"], values="auc")
         if all((method, b) in means for first, b1, second, b2 in PAIRS for method, b in ((first, b1), (second, b2))):
-            gaps = [
-                paired_difference(means[first, b1].to_numpy(), means[second, b2].to_numpy())
-                for first, b1, second, b2 in PAIRS
-            ]
-            lines.append([f"{title} ({len(means)})", *(shown(mean, 3, error, "+") for mean, error in gaps)])
+            gaps = [means[first, b1] - means[second, b2] for first, b1, second, b2 in PAIRS]
+            lines.append([f"{title} ({len(means)})", *(shown(gap.mean(), 3, gap.sem(), "+") for gap in gaps)])
     header = ["data (scenes)", *(f"{first}, b = {b1}, less {second}, b = {b2}" for first, b1, second, b2 in PAIRS)]
     return markdown(header, lines)
 
@@ -112,9 +97,8 @@ def speed(out: Path) -> str:
     for fast, slow, claimed in CLAIMED:
         saved = [f"{100 * (1 - seconds[fast, b] / seconds[slow, b]):.0f} %" for b in bs]
         at_best = 100 * (1 - seconds[fast, best[fast]] / seconds[slow, best[slow]])
-        lines.append(
-            [f"{fast} over {slow}", f"{claimed} %", f"{at_best:.0f} % (b = {best[fast]}, {best[slow]})", *saved]
-        )
+        bests = f"{at_best:.0f} % (b = {best[fast]}, {best[slow]})"
+        lines.append([f"{fast} over {slow}", f"{claimed} %", bests, *saved])
     return markdown(["", "the paper", "each at its best b", *(f"b = {b}" for b in bs)], lines)
 
 
@@ -122,9 +106,8 @@ def times(out: Path) -> str:
     """Processor seconds over b."""
     rows = read(out / "times.csv")
     tables = (table("b", mean_by(rows, f"{phase}_seconds", "method", "b")) for phase in PHASES)
-    return "\n\n".join(
-        f"**{phase}, processor seconds of one thread**\n\n{part}" for phase, part in zip(PHASES, tables, strict=True)
-    )
+    titles = (f"**{phase}, processor seconds of one thread**" for phase in PHASES)
+    return "\n\n".join(f"{title}\n\n{part}" for title, part in zip(titles, tables, strict=True))
 
 
 def exponents(out: Path) -> str:
@@ -135,12 +118,8 @@ def exponents(out: Path) -> str:
             part = rows[(rows.method == method) & (rows.varied == varied)]
             if part[varied].nunique() > 1:
                 pairs = ((part[f"{phase}_seconds"], expected(method, phase, part)) for phase in PHASES)
-                lines.append(
-                    [
-                        f"{method}, {varied}",
-                        *(shown(slope(part[varied], values), 2) for pair in pairs for values in pair),
-                    ]
-                )
+                cells = (shown(slope(part[varied], values), 2) for pair in pairs for values in pair)
+                lines.append([f"{method}, {varied}", *cells])
     return markdown(["method, variable", "training: measured", "expected", "test: measured", "expected"], lines)
 
 
@@ -159,9 +138,8 @@ def expected(method: str, phase: str, rows: pd.DataFrame) -> pd.Series:
 def isolation(out: Path) -> str:
     """AUC of isolation forests and of the forests here, by kind of data."""
     rows = read(out / "scores.csv")
-    rows = rows.assign(
-        name=np.where(rows.method.str.startswith(IFOREST), rows.method, rows.method + ", b = " + rows.b.astype(str))
-    )
+    named = rows.method.where(rows.method.str.startswith(IFOREST), rows.method + ", b = " + rows.b.astype(str))
+    rows = rows.assign(name=named)
     parts = {f"{title}; {part.scene.nunique()} scenes": mean_by(part, "auc", "name") for title, part in panels(rows)}
     return table("method", pd.concat(parts).swaplevel())
 
@@ -171,10 +149,8 @@ def estimate(out: Path) -> str:
     rows = read(out / "estimate.csv")
     names = rows.scene + np.where(rows.binary, ", binary", "")
     values = rows[["n_pairs", "correlation", "mean_error", "rms_error"]].astype(str).to_numpy()
-    return markdown(
-        ["scene", "pairs", "correlation", "mean error", "rms error"],
-        [[name, *row] for name, row in zip(names, values, strict=True)],
-    )
+    header = ["scene", "pairs", "correlation", "mean error", "rms error"]
+    return markdown(header, [[name, *row] for name, row in zip(names, values, strict=True)])
 
 
 #: Title, the CSV, and the table of it.
@@ -194,9 +170,7 @@ TABLES = (
 def write(out: Path) -> str:
     """Write ``tables.md`` beside the CSVs and return it."""
     parts = [f"## {title}\n\n{of(out)}" for title, name, of in TABLES if (out / f"{name}.csv").is_file()]
-    text = (
-        "\n\n".join(["# Tables of the paper's experiments", "Written by `python benchmarks/run_paper.py`.", *parts])
-        + "\n"
-    )
+    title = "# Tables of the paper's experiments", "Written by `python benchmarks/run_paper.py`."
+    text = "\n\n".join([*title, *parts]) + "\n"
     (out / "tables.md").write_text(text, encoding="utf-8")
     return text

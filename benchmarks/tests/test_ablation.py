@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import fields, replace
 from functools import cache
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from evaluate_ablation import KEY, number_table, summary, tables
+from evaluate_ablation import measured, number_table, summary, tables
 from rendering import draw_correspondences, facade_scene
 from scans import scan
 from two_views import one_window_off
@@ -83,22 +84,27 @@ def test_integers_are_at_least_one_zero_stays_and_shares_stay_below_one() -> Non
 
 def _rows() -> pd.DataFrame:
     rows = []
-    for variant, shift in ((DEFAULT, 0.0), ("labels: scores do not count", 0.1)):
-        for suite, problem, f1 in (
-            ("planes", "1", 0.5),
-            ("planes", "2", 0.7),
-            ("motions", "1", 0.4),
-            ("motions", "2", 0.2),
-        ):
-            values = {"f1": f1 + shift, "auc": 0.9, "calibration": 0.05}
-            rows.append(dict(zip(KEY, ("x", variant, suite, problem, 0), strict=True)) | values)
-    return pd.DataFrame(rows)
+    for variant, shift in ((DEFAULT, 0.0), ("samples: uniform", 0.1)):
+        for suite, problem, f1 in (("planes", 1, 0.5), ("planes", 2, 0.7), ("motions", 1, 0.4), ("motions", 2, 0.2)):
+            rows.append((variant, suite, problem, f1 + shift, 0.9, 0.05))
+    return pd.DataFrame(rows, columns=["variant", "suite", "problem", "f1", "auc", "calibration"])
 
 
 def test_differences_are_paired_by_problem() -> None:
     found = summary(_rows())
-    variant = found.loc["labels: scores do not count"]
+    variant = found.loc["samples: uniform"]
     assert variant[["f1", "f1 error", "planes", "auc"]].tolist() == pytest.approx([0.1, 0.0, 0.1, 0.0], abs=1e-12)
     assert found.loc[DEFAULT, "planes"] == pytest.approx(0.6)
     assert found.loc["problems", ["f1", "motions"]].tolist() == [4, 2]
-    assert "| labels: scores do not count | +0.1000 ± 0.0000 |" in tables(found)
+    assert "| samples: uniform | +0.1000 ± 0.0000 |" in tables(found)
+
+
+def test_variants_are_measured_on_the_suites_asked_for(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evaluate_ablation.ROWS", tmp_path)
+    monkeypatch.setattr("evaluate.problems", lambda names, *_: iter([scan(0.7, "lines", len(names[0]))]))
+    options = Namespace(per_cell=1, seeds=1, n_jobs=1)
+    for _ in range(2):  # the second run reads what the first one wrote
+        rows = measured([DEFAULT, "samples: uniform"], ["scans", "near"], options)
+        assert rows.variant.tolist() == [DEFAULT, "samples: uniform"] * 2
+        assert rows.suite.tolist() == ["scans"] * 2 + ["near"] * 2
+        assert rows.f1.min() > 0.9

@@ -59,9 +59,8 @@ def bare(n: int) -> Problem:
 def noise_free(problem: Problem) -> Problem:
     """The problem's exact matches as its matches."""
     n = len(problem.exact1)
-    return replace(
-        problem, points1=problem.exact1, points2=problem.exact2, labels=np.ones(n, int), judged=np.ones(n, bool)
-    )
+    known = {"points1": problem.exact1, "points2": problem.exact2}
+    return replace(problem, **known, labels=np.ones(n, int), judged=np.ones(n, bool))
 
 
 @pytest.mark.parametrize("method", MASKS.values(), ids=list(MASKS))
@@ -78,7 +77,7 @@ def test_every_column_of_a_measure_is_in_its_rows(name: str) -> None:
     measure = MEASURE[name]
     problem = draw("room", "wide", 1).with_near_misses()
     problem = replace(problem, labels=np.where(np.arange(len(problem.labels)) % 10, problem.labels, 2))
-    row = run_once(measure, problem, MASKS["ruzhash_cv"], 0)
+    row = run_once(measure, problem, "ruzhash_cv", MASKS["ruzhash_cv"], 0)
     rows = pd.DataFrame([dict(zip(KEY, ("a suite", "tune", "1", "ruzhash_cv", 0), strict=True)) | row])
     text = table(changes(rows) if name == "seeds" else rows, measure.columns)
     assert text.splitlines()[0].count("|") == len(measure.columns) + 3
@@ -100,17 +99,15 @@ def test_suites_of_mostly_wrong_matches_are_named_by_their_number_and_share_of_t
 
 def test_every_peer_is_measured_with_every_threshold() -> None:
     for family in ("{} USAC_MAGSAC {:g} px 100k", *(["{} PoseLib {:g} px"] if poselib else [])):
-        names = {
-            family.format(model, each) for model in ("H", "F", "sequential H", "sequential F") for each in THRESHOLDS
-        }
+        models = "H", "F", "sequential H", "sequential F"
+        names = {family.format(model, each) for model in models for each in THRESHOLDS}
         assert names <= MASKS.keys()
 
 
 def test_differences_are_paired_by_problem() -> None:
     rows = [("s", "tune", str(problem), method, 0, f1) for method, gain in (("ruzhash_cv", 0.1), ("other", 0.0)) for problem, f1 in
             ((1, 0.5 + gain), (2, 0.7 + gain))]  # fmt: skip
-    found = leads(pd.DataFrame(rows, columns=[*KEY, "f1"]), MEASURE["accuracy"].columns[0])
-    assert found["other"] == pytest.approx((0.1, 0.0))
+    assert leads(pd.DataFrame(rows, columns=[*KEY, "score"]))["other"].tolist() == pytest.approx([0.1, 0.0])
 
 
 def test_a_second_run_measures_what_is_missing_and_rows_of_older_code(tmp_path, monkeypatch) -> None:
@@ -121,16 +118,13 @@ def test_a_second_run_measures_what_is_missing_and_rows_of_older_code(tmp_path, 
         return Answer(np.ones(60, bool))
 
     measure = Measure(("planes",), lambda: {"ruzhash_cv": method, "peer": method}, mask_row, evaluate.MASKS)
-    monkeypatch.setitem(MEASURE, "accuracy", measure)
     monkeypatch.setattr(evaluate, "problems", lambda *_: iter([bare(60)]))
+    monkeypatch.setattr(evaluate, "WARM", set())
     options = Namespace(rows=tmp_path, half="tune", suite=None, per_cell=1, seeds=2, methods=None)
-    for digest, n_calls in (
-        ("12345678", 6),
-        ("12345678", 6),
-        ("abcdefgh", 9),
-    ):  # the first call of a process is not timed
+    # The first call of a process is not timed.
+    for digest, n_calls in (("12345678", 6), ("12345678", 6), ("abcdefgh", 8)):
         monkeypatch.setattr(evaluate, "package_digest", lambda digest=digest: digest)
-        rows = collect("accuracy", options)
+        rows = collect("accuracy", measure, options)
         assert (len(rows), len(calls)) == (4, n_calls)
         assert set(rows[rows.method == "ruzhash_cv"].package) == {digest}
 
@@ -153,10 +147,8 @@ def test_two_files_of_rows_are_compared_by_problem(tmp_path) -> None:
 
 def test_verdicts_that_change_with_the_seed_are_counted() -> None:
     masks = [[1, 1, 0, 0], [1, 0, 0, 0], [1, 1, 0, 0]]
-    rows = [
-        ("s", "tune", "1", "m", seed, 0.5 + 0.1 * seed, np.packbits(mask).tobytes().hex(), 4, 1.0)
-        for seed, mask in enumerate(masks)
-    ]
+    packed = [np.packbits(mask).tobytes().hex() for mask in masks]
+    rows = [("s", "tune", "1", "m", seed, 0.5 + 0.1 * seed, mask, 4, 1.0) for seed, mask in enumerate(packed)]
     found = changes(pd.DataFrame(rows, columns=[*KEY, "f1", "mask", "n", "ms"])).iloc[0]
     assert (found.against, found.changed, found.range) == pytest.approx((100 / 12, 25.0, 0.2))
 
@@ -181,9 +173,8 @@ def wall_of_a_facade() -> tuple[Problem, np.ndarray]:
     R, t = move("wide", 10.0, rng)
     views = project(world.points, K), project(world.points @ R.T + t, K)
     seen = np.flatnonzero(np.isfinite(views[0][:, 0]) & np.isfinite(views[1][:, 0]))
-    rows = np.concatenate(
-        [rng.choice(seen[(world.plane[seen] == 1) == on], count) for on, count in ((1, 120), (0, 60))]
-    )
+    on, off = seen[world.plane[seen] == 1], seen[world.plane[seen] != 1]
+    rows = np.concatenate([rng.choice(on, 120), rng.choice(off, 60)])
     one, two = (view[rows] + rng.normal(0, 0.3, (180, 2)) for view in views)
     one, two = (np.vstack([points, rng.uniform(0, 600, (40, 2))]) for points in (one, two))
     labels, off_plane = np.repeat([1, 0], [120, 100]), np.repeat([False, True, False], [120, 60, 40])
@@ -204,9 +195,8 @@ def test_likely_true_matches_off_the_labelled_planes_are_not_judged() -> None:
 
 def test_keeping_unjudged_matches_costs_nothing_and_has_a_column() -> None:
     problem = wall_of_a_facade()[0].with_off_plane_unjudged()
-    with_them, without = (
-        mask_row(problem, Answer(mask)) for mask in (problem.moved | (problem.labels > 0), problem.labels > 0)
-    )
+    true = problem.labels > 0
+    with_them, without = (mask_row(problem, Answer(mask)) for mask in (problem.moved | true, true))
     assert (with_them["f1"], without["f1"]) == (1.0, 1.0)
     assert (with_them["off_plane"], without["off_plane"]) == (1.0, 0.0)
     assert np.isnan(with_them["shifted"])
@@ -348,9 +338,8 @@ def test_frames_of_video_have_their_cameras_and_matches_on_whole_pixels(tmp_path
 def test_a_pose_that_points_backwards_is_a_flip() -> None:
     problem = EXACT["room", "wide"]
     known = problem.cameras
-    rows = [
-        pose_row(problem, Answer(problem.labels > 0, pose=(turn(2, 0, 0) @ known.R, t))) for t in (known.t, -known.t)
-    ]
+    poses = [(turn(2, 0, 0) @ known.R, t) for t in (known.t, -known.t)]
+    rows = [pose_row(problem, Answer(problem.labels > 0, pose=pose)) for pose in poses]
     assert [row["flip"] for row in rows] == [0, 1]
     assert [row["translation"] for row in rows] == pytest.approx([0, 180])
     assert rows[0]["rotation"] == pytest.approx(2)
@@ -412,10 +401,8 @@ def test_a_model_is_judged_by_the_structure_it_fits_best() -> None:
     points = np.random.default_rng(0).uniform(0, 500, (20, 2))
     shifts = np.array([[0.0, 50.0], [30.0, 0.0]])
     models = tuple(np.array([[1, 0, x], [0, 1, y], [0, 0, 1.0]]) for x, y in shifts)
-    labels, given = (
-        np.repeat([1, 2], 20),
-        (np.vstack([points, points]), np.vstack([points + shift for shift in shifts])),
-    )
+    labels = np.repeat([1, 2], 20)
+    given = np.vstack([points, points]), np.vstack([points + shift for shift in shifts])
     problem = Problem("two planes", "planes", "homography", *given, labels, labels > 0, models, *given)
     row = MEASURE["models"].row(problem, Answer(labels == 2, model=models[1] + np.outer([1, 0, 0], [0, 0, 1])))
     assert (row["px"], row["px95"], row["f1"], row["within"]) == pytest.approx((1.0, 1.0, 1.0, 20))

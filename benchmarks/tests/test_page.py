@@ -82,10 +82,8 @@ def halves(tune: dict[str, list[float]], judge: dict[str, list[float]]) -> pd.Da
 
 def test_peers_have_the_threshold_that_is_best_on_the_tuning_half() -> None:
     names = [OURS, "H PoseLib 1 px", "H PoseLib 3 px", "sequential H PoseLib 5 px"]
-    tune, judge = (
-        {name: [f1] * 2 for name, f1 in zip(names, values, strict=True)}
-        for values in ((0.5, 0.6, 0.7, 0.9), (0.5, 0.8, 0.4, 0.3))
-    )
+    tune = {name: [f1] * 2 for name, f1 in zip(names, (0.5, 0.6, 0.7, 0.9), strict=True)}
+    judge = {name: [f1] * 2 for name, f1 in zip(names, (0.5, 0.8, 0.4, 0.3), strict=True)}
     table = halves(tune, judge)
     suites = ("given on photographed planes",)
     assert page.best(table, "PoseLib, the scene's model", suites) == ("H PoseLib 3 px", "H 3 px")
@@ -127,14 +125,7 @@ def test_fill_replaces_what_is_between_the_marks_and_nothing_else() -> None:
 
 
 def test_methods_ahead_are_told_apart_by_two_standard_errors() -> None:
-    rows = rows_of(
-        {
-            "ruzhash_cv": [0.5, 0.5, 0.5, 0.5],
-            "surely": [0.6, 0.62, 0.6, 0.62],
-            "perhaps": [0.3, 0.9, 0.3, 0.9],
-            "behind": [0.4, 0.4, 0.4, 0.4],
-        }
-    )
+    rows = rows_of({"ruzhash_cv": [0.5] * 4, "surely": [0.6, 0.62] * 2, "perhaps": [0.3, 0.9] * 2, "behind": [0.4] * 4})
     told = page.ahead(summary(rows).xs(("s", "judge")))
     assert told[0] == "surely: +0.110 ± 0.006"
     assert told[1].startswith("perhaps: +0.100 ± ")

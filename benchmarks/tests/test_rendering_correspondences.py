@@ -52,10 +52,8 @@ def test_repeated_mismatches_are_whole_periods_off(facade):
     drawn = draw_correspondences(facade, 300, mismatch_rate=0.9, noise=0, mismatches="repeated", rng=2)
     false = drawn.labels == 0
     faces = drawn.faces[false]
-    places = [
-        transform(np.linalg.inv(facade.face_to_pixel(shot))[faces], points[false])
-        for shot, points in ((0, drawn.points1), (1, drawn.points2))
-    ]
+    to_faces = [np.linalg.inv(facade.face_to_pixel(shot))[faces] for shot in (0, 1)]
+    places = [transform(H, of[false]) for H, of in zip(to_faces, (drawn.points1, drawn.points2), strict=True)]
     repeats = np.array([(face.texture.columns, face.texture.rows) for face in facade.faces])[faces]
     periods = (places[1] - places[0]) * repeats
     np.testing.assert_allclose(periods, np.rint(periods), atol=1e-6)

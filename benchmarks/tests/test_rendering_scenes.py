@@ -6,12 +6,8 @@ from rendering.scenes import look_at
 
 from ruzhash_cv.datasets.pairs import NO_FACE, transform
 
-BUILDERS = {
-    "plane": plane_scene,
-    "facade": lambda rng: facade_scene(4, rng=rng),
-    "rigid": rigid_scene,
-    "desk": lambda rng: desk_scene(3, rng=rng),
-}
+BUILDERS = {"plane": plane_scene, "rigid": rigid_scene}
+BUILDERS |= {"facade": lambda rng: facade_scene(4, rng=rng), "desk": lambda rng: desk_scene(3, rng=rng)}
 
 
 @pytest.fixture(scope="module", params=list(BUILDERS))
@@ -150,9 +146,8 @@ def naive_fill(polygons, keys, size):
         side = np.sign((polygon[:, 0] * after[:, 1] - after[:, 0] * polygon[:, 1]).sum())
         for y in range(height):
             for x in range(width):
-                cross = (after[:, 0] - polygon[:, 0]) * (y - polygon[:, 1]) - (after[:, 1] - polygon[:, 1]) * (
-                    x - polygon[:, 0]
-                )
+                (dx, dy), (x0, y0) = (after - polygon).T, polygon.T
+                cross = dx * (y - y0) - dy * (x - x0)
                 key = keys[i] @ [x, y, 1]
                 if (side * cross >= 0).all() and key >= nearest[y, x]:
                     ids[y, x], nearest[y, x] = i, key
@@ -165,9 +160,8 @@ def test_fill_faces_agrees_with_its_naive_twin():
         polygons = []
         for _ in range(6):
             angle = np.sort(rng.uniform(0, 2 * np.pi, rng.integers(3, 7)))[:: rng.choice([-1, 1])]
-            polygons.append(
-                rng.uniform(0, 24, 2) + rng.uniform(3, 12) * np.column_stack([np.cos(angle), np.sin(angle)])
-            )
+            circle = np.column_stack([np.cos(angle), np.sin(angle)])
+            polygons.append(rng.uniform(0, 24, 2) + rng.uniform(3, 12) * circle)
         keys = np.column_stack([rng.normal(0, 0.01, (6, 2)), rng.uniform(1, 2, 6)])
         ids, nearest = fill_faces(polygons, keys, (25, 21))
         expected_ids, expected_nearest = naive_fill(polygons, keys, (25, 21))

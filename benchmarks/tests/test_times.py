@@ -36,10 +36,7 @@ def test_methods_with_cameras_return_poses() -> None:
 def test_tables_hold_ratios_and_rates() -> None:
     ms = {OURS: 20.0, "USAC_MAGSAC": 2.0, "USAC_MAGSAC 100k": 5.0, "PoseLib": 10.0}
     rows = [fact("video", "ORB video, store room", value, "ms", 2 * value, name, 900, 20) for name, value in ms.items()]
-    rows += [
-        fact("calls", "Python function calls", 39, ""),
-        fact("memory", "peak memory of a call", 8, "MB", n=50_000),
-    ]
+    rows += [fact("calls", "Python function calls", 39, ""), fact("memory", "peak memory of a call", 8, "MB", n=50_000)]
     rows += [fact("methods", "all methods", value, "ms", value, name, 300, 20) for name, value in ms.items()]
     text = tables(pd.DataFrame(rows))
     assert "| ORB video, store room | 900 | 20 | 40 | 2.0 | 2 | 5 | 10 | 4.00 |" in text
@@ -58,9 +55,8 @@ def test_rows_are_stored_in_the_place_of_the_same(tmp_path, monkeypatch) -> None
 
 
 def test_rows_are_chosen_by_name(monkeypatch, capsys) -> None:
-    line = Line(
-        "a line", [drawn("one plane", 1, 60, 0.4)], dict.fromkeys((OURS, *PEERS), lambda problem, seed: np.zeros(3))
-    )
+    methods = dict.fromkeys((OURS, *PEERS), lambda problem, seed: np.zeros(3))
+    line = Line("a line", [drawn("one plane", 1, 60, 0.4)], methods)
     monkeypatch.setitem(times.ROWS, "plane", lambda: iter([line]))
     monkeypatch.setattr(sys, "argv", ["times.py", "--rows", "plane", "--seeds", "1"])
     times.main()

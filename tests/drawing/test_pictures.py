@@ -212,9 +212,8 @@ def test_every_beginning_of_the_spread_order_covers_the_image(share: float) -> N
     points = np.vstack([rng.uniform(0, 10, (900, 2)), rng.uniform(0, 400, (100, 2))])
     places = spread(points)
     np.testing.assert_array_equal(np.sort(places), np.arange(1000))
-    occupied, seen = (
-        len(np.unique(np.floor(points[rows] / (400 / CELLS)), axis=0)) for rows in (places >= 0, places < share * 1000)
-    )
+    cells = np.floor(points / (400 / CELLS))
+    occupied, seen = (len(np.unique(cells[rows], axis=0)) for rows in (places >= 0, places < share * 1000))
     assert seen >= 0.9 * min(share * 1000, occupied)
 
 

@@ -99,9 +99,8 @@ def test_the_legend_has_the_names_and_numbers_that_the_result_prints(
     given: FilterResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     legend: list[str] = []
-    monkeypatch.setattr(
-        pictures, "caption", lambda canvas, groups: legend.extend(group.text for group in groups) or canvas.strip(1)
-    )
+    keep = lambda canvas, groups: legend.extend(group.text for group in groups) or canvas.strip(1)  # noqa: E731
+    monkeypatch.setattr(pictures, "caption", keep)
     draw(given)
     named = [text for text in legend if text.startswith(("motion", "plane"))]
     for text, row in zip(named, table(given), strict=True):

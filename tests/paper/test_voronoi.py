@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from naive import draw_rows
 from scipy import sparse
+from stage_cases import clusters
 
 from ruzhash_cv.core.forests.isolation import depth_limit, expected_depths
 from ruzhash_cv.core.kernels.draw import mix as mix_kernel
@@ -20,16 +21,6 @@ DISTANCES: dict[str, Callable[..., np.ndarray]] = {
     "ruzicka": ruzicka_distance,
     "jaccard": jaccard_distance,
 }
-
-
-def clusters(seed: int = 0, n: int = 120, m: int = 40, alone: int = 20) -> np.ndarray:
-    """Rows of four groups that prefer the same models, then `alone` rows that prefer some at random or none."""
-    rng = np.random.default_rng(seed)
-    rows = np.zeros((n, m))
-    group = np.arange(n - alone) * 4 // (n - alone)
-    rows[: n - alone] = (np.arange(m) * 4 // m == group[:, None]) * rng.uniform(0.3, 1, (n - alone, m))
-    rows[n - alone :] = (rng.random((alone, m)) < 0.04) * rng.random((alone, m))
-    return rows.astype(np.float32)
 
 
 # A plain twin: distances in full, trees grown recursively with the forest's keys.
@@ -84,9 +75,8 @@ def test_path_lengths_equal_those_of_a_plain_recursive_tree(metric: str, b: int,
     own = forest.fit_path_lengths(rows)
     between, across = DISTANCES[metric](rows), DISTANCES[metric](new, rows)
     np.testing.assert_allclose(own, lengths_twin(forest, between, between, themselves=True), atol=1e-12)
-    np.testing.assert_allclose(
-        forest.path_lengths(new), lengths_twin(forest, between, across, themselves=False), atol=1e-12
-    )
+    others = lengths_twin(forest, between, across, themselves=False)
+    np.testing.assert_allclose(forest.path_lengths(new), others, atol=1e-12)
 
 
 @pytest.mark.parametrize("metric", DISTANCES)
@@ -117,24 +107,9 @@ def test_rows_that_share_nothing_with_any_centre_spread_over_the_cells() -> None
     assert abs(first.var() / (64 * 0.25 * 0.75) - 1) < 4 * math.sqrt(2 / 800)
     lengths = forest.path_lengths(np.zeros((500, 5)))
     assert lengths.std() > 0
-    expected = VoronoiForest(n_trees=200, subsample_size=64, branching_factor=4, rng=1).fit_path_lengths(
-        np.zeros((64, 5))
-    )
+    other = VoronoiForest(n_trees=200, subsample_size=64, branching_factor=4, rng=1)
+    expected = other.fit_path_lengths(np.zeros((64, 5)))
     assert abs(lengths.mean() - expected.mean()) < 0.15
-
-
-# The same seed, the same scores
-
-
-def test_scores_do_not_depend_on_the_number_of_threads() -> None:
-    rows, decoys = clusters(n=2300), clusters(seed=1, n=2100)
-    options = {"metric": "tanimoto", "n_trees": 20, "branching_factor": 16, "rng": 5}
-    once = VoronoiForest(n_jobs=1, **options).fit_anomaly_scores(rows, decoys)
-    for n_jobs in (2, 4):
-        again = VoronoiForest(n_jobs=n_jobs, **options).fit_anomaly_scores(rows, decoys)
-        for first, second in zip(once, again, strict=True):
-            np.testing.assert_array_equal(first, second)
-    assert (VoronoiForest(**{**options, "rng": 6}).fit_anomaly_scores(rows) != once[0]).any()
 
 
 def test_the_forest_keeps_its_centres_when_the_caller_s_rows_change() -> None:

@@ -6,6 +6,7 @@ import csv
 import gc
 import hashlib
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -146,10 +147,8 @@ def test_nothing_kept_is_degenerate_and_matches_come_in_any_form() -> None:
     points = np.random.default_rng(0).uniform(0, 500, (40, 2))
     nothing = colmap.two_view_geometry(filter_points(points[:5], points[:5]), np.zeros((5, 2), int))
     assert (int(nothing.config), nothing.inlier_matches.shape) == (1, (0, 2))
-    matches, matches0 = (
-        [cv2.DMatch(row, row, 0.0) for row in range(40)],
-        np.where(np.arange(40) < 10, -1, np.arange(40)),
-    )
+    matches, matches0 = [cv2.DMatch(row, row, 0.0) for row in range(40)], np.arange(40)
+    matches0[:10] = -1
     result = filter_points(points, points + 7.0, matches0)
     for form in (matches0, matches):
         found = colmap.two_view_geometry(result, form)
@@ -168,13 +167,6 @@ def test_pairs_of_few_inliers_or_little_evidence_are_left_out(database: Path, tm
     least = np.mean([row[0] for row in sorted(rows)[len(rows) // 2 :][:2]])  # the report rounds
     verify(database, n_jobs=1, least_evidence=least, overwrite=True)
     assert set(geometries(database)) == {(one, two) for evidence, one, two in rows if evidence >= least}
-
-
-def test_numbers_of_a_report_are_rounded(database: Path, tmp_path: Path) -> None:
-    verify(database, n_jobs=1, report=tmp_path / "report.csv")
-    rows = rows_of(tmp_path / "report.csv")
-    for name, digits in (("evidence", 1), ("tolerance", 2), ("seconds", 4)):
-        assert max(len(row[name].partition(".")[2]) for row in rows) == digits
 
 
 def with_keypoints(database: Path, images: list[Array]) -> None:
@@ -227,6 +219,8 @@ def test_report_has_a_row_for_every_pair(database: Path, tmp_path: Path) -> None
     assert by_pair[PLANE]["name1"] == f"view{PLANE[0]}.jpg"
     assert by_pair[NOTHING]["config"] == ""
     assert by_pair[NOTHING]["reason"]
+    for name, digits in (("evidence", 1), ("tolerance", 2), ("seconds", 4)):  # numbers are rounded
+        assert max(len(row[name].partition(".")[2]) for row in rows) == digits
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
@@ -347,9 +341,7 @@ def with_a_zeroed_index(path: Path) -> None:
     path.write_bytes(contents)
 
 
-def with_tables(
-    *tables: str, columns: str = "image_id INTEGER, name TEXT, camera_id INTEGER"
-) -> Callable[[Path], None]:
+def with_tables(*tables: str, columns: str = "image_id, name, camera_id") -> Callable[[Path], None]:
     def make(path: Path) -> None:
         path.unlink()
         for table in tables:
@@ -366,10 +358,7 @@ def with_tables(
         (lambda path: path.write_bytes(b"no database" * 9), "{} is no SQLite file"),
         (lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]), "{}"),
         (with_tables("images"), "is no COLMAP database: it has no table 'keypoints'"),
-        (
-            with_tables(*colmap_database.TABLES, columns="pair_id INTEGER"),
-            "its table 'images' has no column 'image_id'",
-        ),
+        (with_tables(*colmap_database.TABLES, columns="pair_id"), "its table 'images' has no column 'image_id'"),
         (with_a_zeroed_index, "{} is damaged"),
         (lambda path: execute(path, "DELETE FROM matches"), "{} holds no matches"),
         (with_pair_number(2**62), "cannot read {}: image_id="),
@@ -445,9 +434,8 @@ def test_verified_pairs_are_skipped_and_overwrite_filters_them(
     with pycolmap.Database.open(database) as db:
         db.write_two_view_geometry(1, 2, foreign)
         db.write_two_view_geometry(*NOTHING, foreign)
-        db.write_two_view_geometry(
-            2, 3, pycolmap.TwoViewGeometry()
-        )  # as COLMAP 4.0 writes them that skips verification
+        # As COLMAP 4.0 writes them that skips verification.
+        db.write_two_view_geometry(2, 3, pycolmap.TwoViewGeometry())
     assert verify(database, n_jobs=1).skipped == 2
     assert len(geometries(database)[1, 2].inlier_matches) == 1
     assert cli.main(["colmap", str(database), "--n-jobs", "1", "--overwrite"]) == 0
@@ -484,16 +472,13 @@ def test_a_report_that_cannot_be_written_or_continued_stops_before_the_work(
         assert says in refusal(["colmap", str(database), *arguments], capfd)
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "says"),
-    [
-        ({"min_inliers": 0}, ValueError, "`min_inliers` must be at least 1, got 0"),
-        ({"least_evidence": -1.0}, ValueError, "`least_evidence` must be a finite number of at least 0, got -1.0"),
-    ],
-)
-def test_options_are_checked(database: Path, options: dict[str, Any], error: type[Exception], says: str) -> None:
-    with pytest.raises(error, match=says):
-        verify(database, **options)
+def test_options_are_checked(database: Path) -> None:
+    for option, value, says in (
+        ("min_inliers", 0, "at least 1, got 0"),
+        ("least_evidence", -1.0, "a finite number of at least 0"),
+    ):
+        with pytest.raises(ValueError, match=f"`{option}` must be {says}"):
+            verify(database, **{option: value})
 
 
 def test_a_database_that_another_run_filters_is_refused(database: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -540,9 +525,8 @@ def test_a_full_disk_is_told_before_a_batch_is_written(
 ) -> None:
     free = iter([2**30, 2**30, 2**10])
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=next(free)))
-    assert "less than 64 MB are left on its disk" in refusal(
-        ["colmap", str(database), "--n-jobs", "1", "--batch-size", "4"], capfd
-    )
+    said = refusal(["colmap", str(database), "--n-jobs", "1", "--batch-size", "4"], capfd)
+    assert "less than 64 MB are left on its disk" in said
     assert len(geometries(database)) == 8
 
 
@@ -590,17 +574,14 @@ def with_cameras(path: Path, prior: bool, distortion: float = -0.25) -> Path:
     """Give the images of a copy a radial distortion, known or not."""
     with pycolmap.Database.open(path) as db:
         camera = db.read_all_cameras()[0]
-        seen = pycolmap.Camera(
-            camera_id=camera.camera_id, model="SIMPLE_RADIAL", width=800, height=600, params=[900, 400, 300, distortion]
-        )
+        lens = {"model": "SIMPLE_RADIAL", "params": [900, 400, 300, distortion]}
+        seen = pycolmap.Camera(camera_id=camera.camera_id, width=800, height=600, **lens)
         seen.has_prior_focal_length = prior
         db.update_camera(seen)
         for image in db.read_all_images():
             plane = (db.read_keypoints(image.image_id)[:, :2].astype(np.float64) - [400, 300]) / 900
-            radius = np.square(plane).sum(axis=1, keepdims=True)
-            db.update_keypoints(
-                image.image_id, (plane * (1 + distortion * radius) * 900 + [400, 300]).astype(np.float32)
-            )
+            bent = plane * (1 + distortion * np.square(plane).sum(axis=1, keepdims=True))
+            db.update_keypoints(image.image_id, (900 * bent + [400, 300]).astype(np.float32))
     return path
 
 
@@ -653,10 +634,8 @@ def test_a_camera_that_cannot_be_one_is_told_for_its_pairs(database: Path) -> No
         db.update_camera(camera)
     summary = verify(database, n_jobs=1)
     assert summary.kept == 0
-    assert all(
-        "the camera of image view" in reason and "positive focal length" in reason
-        for reason in summary.left_out.values()
-    )
+    for reason in summary.left_out.values():
+        assert re.search("the camera of image view.*positive focal length", reason)
     assert len(summary.left_out) == summary.pairs
 
 

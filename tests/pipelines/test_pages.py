@@ -28,6 +28,15 @@ def held(path: Path) -> list[Any]:
     return [json.loads(re.fullmatch(r"hold\((.*)\);", line)[1]) for line in lines]  # type: ignore[index]
 
 
+def added(out: Path, images: Path | None, names: Any = ("a.png", "b.png"), *given: Any) -> Any:
+    """Return the row of one pair, the case's if no other is given, in a new folder of pages."""
+    with open_pages(out, images) as pages:
+        assert pages is not None
+        pages.add(names, *(given or (POINTS, CASE.result)))
+    (row,) = held(out / "pairs.js")
+    return row
+
+
 @pytest.fixture
 def images(tmp_path: Path) -> Path:
     folder = tmp_path / "images"
@@ -38,10 +47,7 @@ def images(tmp_path: Path) -> Path:
 
 
 def test_a_row_leads_to_the_data_of_a_pair_and_to_its_photographs(tmp_path: Path, images: Path) -> None:
-    with open_pages(tmp_path / "out", images) as pages:
-        assert pages is not None
-        pages.add(("a.png", "b.png"), POINTS, CASE.result)
-    (row,) = held(tmp_path / "out" / "pairs.js")
+    row = added(tmp_path / "out", images)
     assert (row["image1"], row["image2"], row["matches"]) == ("a.png", "b.png", 200)
     assert row["kept"] == CASE.result.inlier_mask.sum()
     assert row["share"] == pytest.approx(row["kept"] / 200)
@@ -50,10 +56,8 @@ def test_a_row_leads_to_the_data_of_a_pair_and_to_its_photographs(tmp_path: Path
     assert row["reason"] == ""
     (pair,) = held(tmp_path / "out" / "pairs" / f"{row['id']}.js")
     assert sum(pair["columns"]["kept"]) == row["kept"]
-    assert [(photo["width"], photo["height"]) for photo in pair["photos"]] == [
-        (WIDTH, HEIGHT),
-        (WIDTH // 2, HEIGHT // 2),
-    ]
+    sizes = [(photo["width"], photo["height"]) for photo in pair["photos"]]
+    assert sizes == [(WIDTH, HEIGHT), (WIDTH // 2, HEIGHT // 2)]
     for photo, name in zip(pair["photos"], ("thumbnail1", "thumbnail2"), strict=True):
         (address,) = held(tmp_path / "out" / photo["address"])
         assert address.startswith("data:image/jpeg;base64,")
@@ -66,10 +70,7 @@ def test_a_row_leads_to_the_data_of_a_pair_and_to_its_photographs(tmp_path: Path
 
 
 def test_pages_need_no_photographs(tmp_path: Path) -> None:
-    with open_pages(tmp_path / "out", None) as pages:
-        assert pages is not None
-        pages.add(("a.png", "b.png"), POINTS, CASE.result)
-    (row,) = held(tmp_path / "out" / "pairs.js")
+    row = added(tmp_path / "out", None)
     assert (row["thumbnail1"], row["thumbnail2"]) == ("", "")
     (pair,) = held(tmp_path / "out" / "pairs" / f"{row['id']}.js")
     assert [photo["address"] for photo in pair["photos"]] == [None, None]
@@ -77,10 +78,7 @@ def test_pages_need_no_photographs(tmp_path: Path) -> None:
 
 
 def test_a_pair_that_could_not_be_read_has_a_row_with_the_reason(tmp_path: Path) -> None:
-    with open_pages(tmp_path / "out", None) as pages:
-        assert pages is not None
-        pages.add(("a.png", "b.png"), None, flagged(7, "UnusableFile: <gone>"))
-    (row,) = held(tmp_path / "out" / "pairs.js")
+    row = added(tmp_path / "out", None, ("a.png", "b.png"), None, flagged(7, "UnusableFile: <gone>"))
     assert (row["matches"], row["kept"], row["reason"]) == (0, 0, "UnusableFile: <gone>")
 
 
@@ -139,10 +137,7 @@ def test_photographs_are_shown_as_their_keypoints_saw_them(
     assert CASE.img1.shape[:2] == (HEIGHT, WIDTH)
     (images / "a.jpg").write_bytes(portrait(CASE.img1))
     assert read_image(images / "a.jpg").shape[:2] == (WIDTH, HEIGHT)
-    with open_pages(tmp_path / "out", images) as pages:
-        assert pages is not None
-        pages.add(("a.jpg", "b.png"), POINTS, CASE.result, (size, None))
-    (row,) = held(tmp_path / "out" / "pairs.js")
+    row = added(tmp_path / "out", images, ("a.jpg", "b.png"), POINTS, CASE.result, (size, None))
     (pair,) = held(tmp_path / "out" / "pairs" / f"{row['id']}.js")
     assert (pair["photos"][0]["width"], pair["photos"][0]["height"]) == (size or (WIDTH, HEIGHT))
 
@@ -156,10 +151,6 @@ def portrait(image: np.ndarray) -> bytes:
 
 
 def test_names_in_any_bytes_and_with_html_are_data(tmp_path: Path) -> None:
-    with open_pages(tmp_path / "out", tmp_path) as pages:
-        assert pages is not None
-        pages.add(("</script>.png", "b\udcff.png"), POINTS, CASE.result)
-    text = (tmp_path / "out" / "pairs.js").read_text(encoding="utf-8")
-    assert "</script>" not in text
-    (row,) = held(tmp_path / "out" / "pairs.js")
+    row = added(tmp_path / "out", tmp_path, ("</script>.png", "b\udcff.png"))
+    assert "</script>" not in (tmp_path / "out" / "pairs.js").read_text(encoding="utf-8")
     assert (row["image1"], row["image2"]) == ("</script>.png", "b\\xff.png")

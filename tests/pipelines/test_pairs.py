@@ -308,9 +308,8 @@ def test_ctrl_c_ends_the_call_and_its_workers() -> None:
     code = INTERRUPTED.format(folder=str(Path(__file__).parents[1]))
     command = [sys.executable, "-c", f"import signal; signal.signal(2, signal.default_int_handler)\n{code}"]
     bare = {**os.environ, "PATH": ""}  # without pgrep, as in a slim container
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, env=bare
-    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen(command, **pipes, start_new_session=True, env=bare)  # type: ignore[call-overload]
     assert process.stdout is not None
     for _ in range(3):
         process.stdout.readline()

@@ -142,11 +142,9 @@ def test_a_pair_for_colmap(tmp_path: Path) -> None:
     camera = pycolmap.Camera(model="SIMPLE_PINHOLE", width=640, height=480, params=[500, 320, 240], camera_id=1)
     with pycolmap.Database.open(tmp_path / "database.db") as database:
         database.write_camera(camera, use_camera_id=True)
-        ids = [
-            database.write_image(pycolmap.Image(name=name, camera_id=1, image_id=1 + number), use_image_id=True)
-            for number, name in enumerate("ab")
-        ]
+        ids = [1, 2]
         for image, each in zip(ids, (first, second), strict=True):
+            database.write_image(pycolmap.Image(name=f"{image}", camera_id=1, image_id=image), use_image_id=True)
             database.write_keypoints(image, each)
         database.write_matches(*ids, np.stack([np.arange(N)] * 2, axis=1).astype(np.uint32))
         exec(recipe("two_view_geometry"), {"database": database, "id1": ids[0], "id2": ids[1]})
@@ -211,9 +209,8 @@ def test_vismatch() -> None:
 def test_glue_factory(n_true: int, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
     base = SimpleNamespace(BaseEstimator=type("BaseEstimator", (), {"conf": SimpleNamespace(ransac_th=3.0)}))
-    monkeypatch.setitem(sys.modules, "gluefactory", SimpleNamespace())
-    monkeypatch.setitem(sys.modules, "gluefactory.robust_estimators", SimpleNamespace())
-    monkeypatch.setitem(sys.modules, "gluefactory.robust_estimators.base_estimator", base)
+    for name in ("gluefactory", "gluefactory.robust_estimators", "gluefactory.robust_estimators.base_estimator"):
+        monkeypatch.setitem(sys.modules, name, base)
     held: dict[str, Any] = {}
     exec(recipe("class RuzHash"), held)
     data = {f"m_kpts{side}": torch_tensor(each[:n_true]) for side, each in enumerate(points())}
@@ -258,9 +255,8 @@ def test_many_pairs(listed: dict[str, Any]) -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_many_pairs_on_dask(listed: dict[str, Any]) -> None:
     distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
-    ) as cluster:
+    options = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster:
         listed |= {"scheduler": cluster, "pairs": lambda: ((pair, *points()) for pair in listed["listed"])}
         exec(recipe("scheduler"), listed)
     assert {key: mask.sum() for key, mask in listed["kept"].items()} == dict.fromkeys(listed["listed"], TRUE)

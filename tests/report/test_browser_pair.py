@@ -36,9 +36,8 @@ def page(opened: Opened, file: Path) -> Any:
 
 def model(page: Any, name: str, expression: str) -> Any:
     """Evaluate an expression in a Bokeh model `m` of that name."""
-    return page.evaluate(
-        f"(() => {{ const m = Bokeh.documents[0].get_model_by_name('{name}'); return {expression} }})()"
-    )
+    body = f"const m = Bokeh.documents[0].get_model_by_name('{name}'); return {expression}"
+    return page.evaluate(f"(() => {{ {body} }})()")
 
 
 def view(page: Any, name: str) -> np.ndarray:
@@ -50,11 +49,8 @@ def place(page: Any, match: int, side: int) -> tuple[float, float]:
     """Return the place of a match on the screen."""
     box = page.locator(f"#view{side}").bounding_box()
     left, top, right, bottom = view(page, f"figure{side}")
-    x, y = POINTS[side - 1][match]
-    return (
-        box["x"] + (x - left) / (right - left) * box["width"],
-        box["y"] + (y - top) / (bottom - top) * box["height"],
-    )
+    share = (POINTS[side - 1][match] - [left, top]) / [right - left, bottom - top]
+    return box["x"] + share[0] * box["width"], box["y"] + share[1] * box["height"]
 
 
 def point_into(page: Any, side: int, x: float, y: float) -> None:
@@ -71,9 +67,8 @@ def press_key(page: Any, slider: int, handle: int, key: str, times: int) -> None
 
 def facts(page: Any) -> dict[str, str]:
     """Return the numbers of the match that is looked at."""
-    return dict(
-        zip(page.locator("#facts dt").all_inner_texts(), page.locator("#facts dd").all_inner_texts(), strict=True)
-    )
+    names, values = (page.locator(f"#facts {tag}").all_inner_texts() for tag in ("dt", "dd"))
+    return dict(zip(names, values, strict=True))
 
 
 def lonely_match(kept: bool) -> int:
@@ -171,10 +166,8 @@ def test_lines_end_where_the_other_figure_has_the_match_zoomed_or_not(opened: Op
             data = model(page, f"figure{side}", SEGMENT)
             box, other = (page.locator(f"#view{number}").bounding_box() for number in (side, 3 - side))
             left, top, right, bottom = view(page, f"figure{side}")
-            ends = (np.array([data[f"other_{axis}{side}"] for axis in "xy"]).T - [left, top]) / [
-                right - left,
-                bottom - top,
-            ]
+            ends = np.array([data[f"other_{axis}{side}"] for axis in "xy"]).T
+            ends = (ends - [left, top]) / [right - left, bottom - top]
             ends = ends * [box["width"], box["height"]] + [box["x"] - other["x"], box["y"] - other["y"]]
             left, top, right, bottom = view(page, f"figure{3 - side}")
             matches = (POINTS[2 - side][data["row"]] - [left, top]) / [right - left, bottom - top]
@@ -199,9 +192,8 @@ def test_a_click_on_a_match_shows_its_numbers_and_its_surroundings(page: Any, si
     if kept:  # the magenta cross is the image of the match by the homography
         mapped = CASE.result.motions[CASE.result.motion_labels[match]].matrix @ [*CASE.points1[match], 1]
         expected = model(page, "patch2", SEGMENT)
-        np.testing.assert_allclose(
-            [expected["to_x2"][0], expected["to_y2"][0]], (mapped[:2] / mapped[2] + 0.5) * 2, atol=0.05
-        )
+        cross = expected["to_x2"][0], expected["to_y2"][0]
+        np.testing.assert_allclose(cross, (mapped[:2] / mapped[2] + 0.5) * 2, atol=0.05)
     page.get_by_text("192 px").click()
     assert np.diff(view(page, "patch1")[::2]) == pytest.approx(192)
 
@@ -229,9 +221,5 @@ def test_on_a_phone_nothing_is_cut_off(opened: Opened, file: Path) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     model(page, "parts", "m.labels = Array(50).fill('a plane')")
     page.locator("#parts label").nth(49).wait_for()
-    assert (
-        page.evaluate(
-            "(({ scrollHeight, clientHeight }) => scrollHeight - clientHeight)(document.getElementById('parts'))"
-        )
-        <= 0
-    )
+    height = "(({ scrollHeight, clientHeight }) => scrollHeight - clientHeight)"
+    assert page.evaluate(f"{height}(document.getElementById('parts'))") <= 0

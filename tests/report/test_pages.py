@@ -154,10 +154,7 @@ def test_the_page_holds_the_matches_and_names_that_no_browser_takes_for_html(pag
 
 @pytest.mark.parametrize(
     ("options", "sizes"),
-    [
-        ({}, [(WIDTH, HEIGHT), (WIDTH // 2, HEIGHT // 2)]),
-        ({"max_size": 100}, [(100, 75), (100, 75)]),
-    ],
+    [({}, [(WIDTH, HEIGHT), (WIDTH // 2, HEIGHT // 2)]), ({"max_size": 100}, [(100, 75), (100, 75)])],
 )
 def test_photographs_are_jpeg_shrunk_to_the_largest_size(tmp_path: Path, options: Any, sizes: Any) -> None:
     photos = pair_in(written(tmp_path / "a.html", *CASE.drawn, **options))["photos"]

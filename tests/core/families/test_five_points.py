@@ -1,40 +1,15 @@
-"""Essential matrices through five pairs of rays, beside those that eigenvectors give, and where there are none or too many."""
+"""Essential matrices through five pairs of rays, beside those of their twin, and where there are none or too many."""
 
 from __future__ import annotations
 
 import cv2
+import naive
 import numpy as np
 import pytest
 
 from ruzhash_cv.core.families.five_points import through_five
 
 Array = np.ndarray
-#: Monomials of x, y, z up to the third degree, those of the third degree first.
-EXPONENTS = np.array(
-    [[3, 0, 0], [2, 1, 0], [2, 0, 1], [1, 2, 0], [1, 1, 1], [1, 0, 2], [0, 3, 0], [0, 2, 1], [0, 1, 2], [0, 0, 3]]
-    + [[2, 0, 0], [1, 1, 0], [1, 0, 1], [0, 2, 0], [0, 1, 1], [0, 0, 2], [1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0]]
-)
-
-
-def by_eigenvectors(first: Array, second: Array) -> Array:
-    """Essential matrices (k, 9) of five rays (5, 3) each: eigenvectors of the multiplication by x, modulo the ten cubics.
-
-    See Stewenius, Engels, Nister, "Recent developments on direct relative orientation", ISPRS 2006.
-    """
-    null_space = np.linalg.svd(np.einsum("ri,rj->rij", second, first).reshape(5, 9))[2][5:]
-    nodes = np.column_stack([np.random.default_rng(1).normal(size=(20, 3)), np.ones(20)])
-    matrices = (nodes @ null_space).reshape(-1, 3, 3)
-    squares = matrices @ matrices.transpose(0, 2, 1)
-    cubics = squares @ matrices - 0.5 * np.trace(squares, axis1=1, axis2=2)[:, None, None] * matrices
-    values = np.column_stack([cubics.reshape(20, 9), np.linalg.det(matrices)])
-    coefficients = np.linalg.solve((nodes[:, None, :3] ** EXPONENTS).prod(axis=2), values).T
-    multiplied = np.zeros((10, 10))
-    multiplied[:6] = -np.linalg.solve(coefficients[:, :10], coefficients[:, 10:])[:6]
-    multiplied[[6, 7, 8, 9], [0, 1, 2, 6]] = 1.0
-    roots, vectors = np.linalg.eig(multiplied)
-    real = vectors[:, np.abs(roots.imag) <= 1e-9 * (1.0 + np.abs(roots))].real
-    found = real.T[:, 6:] @ null_space
-    return found / np.linalg.norm(found, axis=1, keepdims=True)
 
 
 def drawn(n: int, seed: int, width: float = 1.0) -> tuple[Array, Array, Array]:
@@ -57,7 +32,7 @@ def apart(models: Array, others: Array) -> Array:
 
 
 @pytest.mark.parametrize("width", [0.05, 0.5, 2.0])
-def test_solutions_are_those_of_eigenvectors_and_the_truth_is_among_them(width: float) -> None:
+def test_solutions_are_those_of_the_twin_and_the_truth_is_among_them(width: float) -> None:
     first, second, truth = drawn(100, 0, width)
     models, owner = through_five(np.concatenate([first, second], axis=2))
     assert np.linalg.norm(models, axis=1) == pytest.approx(1.0)
@@ -65,7 +40,7 @@ def test_solutions_are_those_of_eigenvectors_and_the_truth_is_among_them(width: 
     for sample in range(100):
         own = models[owner == sample]
         errors.append(apart(own, truth[[sample]]).min())
-        expected = by_eigenvectors(first[sample], second[sample])
+        expected = naive.five_points(np.hstack([first[sample], second[sample]]))
         n_missed += int((apart(expected, own).min(axis=1) > 1e-5).sum())
         assert len(own) <= 10
     assert np.median(errors) < 1e-11

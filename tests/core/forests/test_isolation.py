@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import math
+from functools import partial
+from typing import Any
 
 import naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stage_cases import clusters
 
 from ruzhash_cv.core.forests.isolation import depth_limit, expected_depths
+<<<<<<< HEAD
 from ruzhash_cv.core.kernels.draw import draw_rows
+=======
+from ruzhash_cv.core.kernels.draw import first_rows as draw_rows
+from ruzhash_cv.paper import RuzHashForest, VoronoiForest
+>>>>>>> tests
 
 
 @pytest.mark.parametrize(("psi", "b"), [(125, 5), (126, 5), (256, 2), (257, 2), (256, 16), (243, 3), (1, 2), (2, 2)])
@@ -42,3 +50,14 @@ def test_rows_of_a_tree_equal_their_twin(key: int, n: int, share: float) -> None
     draw_rows(np.uint64(key), rows, psi)
     assert rows[:psi].tolist() == naive.draw_rows(key, n, psi)
     assert sorted(rows) == list(range(n))
+
+
+@pytest.mark.parametrize("forest", [RuzHashForest, partial(VoronoiForest, n_trees=20, branching_factor=16)])
+def test_scores_do_not_depend_on_the_number_of_threads(forest: Any) -> None:
+    rows, decoys = clusters(n=3000), clusters(seed=1, n=2500)
+    once = forest(rng=5, n_jobs=1).fit_anomaly_scores(rows, decoys)
+    for n_jobs in (2, 4, None):
+        again = forest(rng=5, n_jobs=n_jobs).fit_anomaly_scores(rows, decoys)
+        for first, second in zip(once, again, strict=True):
+            np.testing.assert_array_equal(first, second)
+    assert (forest(rng=6).fit_anomaly_scores(rows) != once[0]).any()
