@@ -280,7 +280,8 @@ def run(
     if matches.n_groups < MIN_MATCHES:
         return _result(Estimate.nothing(matches, families, parameters), options, why_too_few(matches, pixels))
     estimated = estimate(matches, families, parameters, rng)
-    reason = None if len(estimated.scene) else why_nothing(matches, pixels)
+    tried = estimated.tried
+    reason = None if len(estimated.scene) or tried is None else why_nothing(matches, pixels, tried.n_models)
     return replace(_result(estimated, options, reason), seconds={"total": time.perf_counter() - started})
 
 

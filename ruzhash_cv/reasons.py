@@ -49,17 +49,16 @@ def _units(matches: MatchSet) -> str:
     )
 
 
-def why_nothing(matches: MatchSet, pixels: tuple[float, float]) -> str:
-    """Say why there are no structures: points are the same, on a line or not in pixels, or no model has evidence."""
-    given = zip(_IMAGES, matches.frame.leave(matches.coordinates), pixels, strict=True)
-    for name, points, pixel in given:
+def why_nothing(matches: MatchSet, pixels: tuple[float, float], n_models: int) -> str:
+    """Say why there are no structures: points are the same, on a line or not in pixels, or none of the models has evidence."""
+    for name, points, pixel in zip(_IMAGES, matches.frame.leave(matches.coordinates), pixels, strict=True):
         along, off = np.linalg.svd(points - points.mean(axis=0), compute_uv=False) / np.sqrt(len(points))
         if along < pixel:
             is_one = np.ptp(points, axis=0).max() <= 1e-9 * np.abs(points).max(initial=pixel)
             return f"the points of the {name} image are all the same" if is_one else _units(matches)
         if off < pixel:
             return f"the points of the {name} image lie on a line"
-    return "no model has more inliers than chance allows"
+    return f"no structure among the {n_models} models tried"
 
 
 def why_nothing_is_kept(keep: Mask, n_structures: int, false_discovery_rate: float | None) -> str | None:

@@ -14,12 +14,8 @@ from hypothesis import strategies as st
 from stage_cases import clusters
 
 from ruzhash_cv.core.forests.isolation import depth_limit, expected_depths
-<<<<<<< HEAD
 from ruzhash_cv.core.kernels.draw import draw_rows
-=======
-from ruzhash_cv.core.kernels.draw import first_rows as draw_rows
 from ruzhash_cv.paper import RuzHashForest, VoronoiForest
->>>>>>> tests
 
 
 @pytest.mark.parametrize(("psi", "b"), [(125, 5), (126, 5), (256, 2), (257, 2), (256, 16), (243, 3), (1, 2), (2, 2)])
