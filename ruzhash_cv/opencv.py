@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv._interrupts import uninterrupted
 from ruzhash_cv._validation import RNG, as_generator, as_pairs, as_pixels, as_reals, as_sizes, check_real
-from ruzhash_cv.cameras import Camera, Sight, as_seen
+from ruzhash_cv.cameras import Camera, Cameras, Sight, as_seen
 from ruzhash_cv.core.families import FAMILIES, RAY_FAMILIES
 from ruzhash_cv.core.families.base import Families, Models
 from ruzhash_cv.core.families.linear import homogeneous
@@ -112,7 +112,8 @@ def find_homography(
     second = _one_of(points2, dstPoints, "points2", "dstPoints")
     pixels = as_pixels(pixel)
     given = _Settings(ransacReprojThreshold, confidence, maxIters).checked(method, "cv2.findHomography")
-    return _find("homography", first, second, given.limit(threshold, pixels[1]), given.parameters(), pixels, sizes, rng)
+    limit = given.limit(threshold, pixels[1])
+    return _find("homography", first, second, limit, given.parameters(), pixels, sizes, rng)
 
 
 @uninterrupted
@@ -163,9 +164,8 @@ def find_fundamental_matrix(
     """
     pixels = as_pixels(pixel)
     given = _Settings(ransacReprojThreshold, confidence, maxIters).checked(method, "cv2.findFundamentalMat")
-    return _find(
-        "fundamental", points1, points2, given.limit(threshold, pixels[1]), given.parameters(), pixels, sizes, rng
-    )
+    limit = given.limit(threshold, pixels[1])
+    return _find("fundamental", points1, points2, limit, given.parameters(), pixels, sizes, rng)
 
 
 @uninterrupted
@@ -231,24 +231,12 @@ def find_essential_matrix(
     >>> t.ravel().round(3) + 0.0
     array([1., 0., 0.])
     """
-    cameras, limit, pixel, parameters = _essential_arguments(args, kwargs, threshold, pixel)
-    first, second = as_pairs(as_seen(points1, cameras[0], "points1"), as_seen(points2, cameras[1], "points2"))
-    sizes = as_sizes(sizes, points1, points2, (len(first), len(second)))
-    warn(sign_of_focal_length(cameras, first, second))
-    generator = as_generator(rng)
-    sight = Sight.of(first, second, cameras)
-    with np.errstate(under="ignore"):  # whatever the caller's settings
-        matches = MatchSet.of(first, second, max(parameters.unit * pixel, limit), sight, (pixel, pixel), sizes)
-        matrix = find_matrix("essential", matches, limit, parameters, generator)
-    warn(sign_of_units(matches, (pixel, pixel)))
-    mask = np.zeros((len(first), 1), np.uint8)
-    if matrix is not None:
-        with np.errstate(all="ignore"):
-            rows = np.hstack([first, second, sight.rays1, sight.rays2])
-            squared = RAY_FAMILIES["essential"].squared_residuals(rows, matrix.reshape(1, 9))[0]
-        mask[:, 0] = np.sqrt(squared) <= limit
-    warn(sign_of_exchanged_axes(first[mask[:, 0] > 0], second[mask[:, 0] > 0]))
-    return matrix, mask
+    cameras, given = _form_of(args, kwargs)(*args, **kwargs)
+    size = 1.0 if pixel is None else check_real(pixel, "pixel")
+    limit = given.limit(threshold, size, ESSENTIAL_THRESHOLD)
+    if pixel is None and not (given.threshold is None and threshold is None) and _are_identities(cameras):
+        size = limit / ESSENTIAL_THRESHOLD  # of normalised points only the threshold shows the size of a pixel
+    return _find("essential", points1, points2, limit, given.parameters(), (size, size), sizes, rng, cameras)
 
 
 @dataclass(frozen=True)
@@ -343,45 +331,29 @@ def _form_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., For
     return _two_cameras if is_matrix else _one_camera
 
 
-def _essential_arguments(
-    args: tuple[Any, ...], kwargs: dict[str, Any], threshold: float | None, pixel: float | None
-) -> tuple[tuple[Camera, Camera], float, float, Parameters]:
-    """Return cameras, threshold, pixel and the numbers of the method of a call in one of OpenCV's forms."""
-    cameras, given = _form_of(args, kwargs)(*args, **kwargs)
-    asked = given.threshold is not None or threshold is not None
-    size = 1.0 if pixel is None else check_real(pixel, "pixel")
-    limit = given.limit(threshold, size, ESSENTIAL_THRESHOLD)
-    if pixel is None and asked:
-        size = _pixel_of(cameras, limit)
-    return cameras, limit, size, given.parameters()
-
-
-def _pixel_of(cameras: tuple[Camera, Camera], threshold: float) -> float:
-    """Return the size of a pixel if it is not given: for normalised points only the threshold determines it."""
-    normalised = all(camera.is_pinhole and np.array_equal(camera.matrix, np.eye(3)) for camera in cameras)
-    return threshold / ESSENTIAL_THRESHOLD if normalised else 1.0
+def _are_identities(cameras: Cameras) -> bool:
+    return all(each is not None and each.is_pinhole and np.array_equal(each.matrix, np.eye(3)) for each in cameras)
 
 
 def _find(
-    kind: Model,
-    points1: ArrayLike,
-    points2: ArrayLike,
-    threshold: float,
-    parameters: Parameters,
-    pixels: tuple[float, float],
-    sizes: Any,
-    rng: RNG,
-) -> Found:
-    """Return the best model of a kind, and the mask of its inliers."""
-    (first, second), generator = as_pairs(points1, points2), as_generator(rng)
+    kind: Model, points1: ArrayLike, points2: ArrayLike, threshold: float, parameters: Parameters,
+    pixels: tuple[float, float], sizes: Any, rng: RNG, cameras: Cameras = (None, None),
+) -> Found:  # fmt: skip
+    """Return the best model of a kind as OpenCV scales it, and the mask (n, 1) of matches within a threshold of it."""
+    first, second = as_pairs(as_seen(points1, cameras[0], "points1"), as_seen(points2, cameras[1], "points2"))
     sizes = as_sizes(sizes, points1, points2, (len(first), len(second)))
+    warn(sign_of_focal_length(cameras, first, second))
+    generator, sight = as_generator(rng), None if None in cameras else Sight.of(first, second, cameras)
     with np.errstate(under="ignore"):  # whatever the caller's settings
-        matches = MatchSet.of(first, second, max(parameters.unit * pixels[1], threshold), None, pixels, sizes)
+        matches = MatchSet.of(first, second, max(parameters.unit * pixels[1], threshold), sight, pixels, sizes)
         matrix = find_matrix(kind, matches, threshold, parameters, generator)
-    model, mask = _as_opencv(kind, matrix, first, second, threshold, pixels)
+    is_near = np.zeros(len(first), bool)
+    if matrix is not None:
+        is_near = np.sqrt(_squared_residuals(kind, matrix, first, second, pixels, sight)[0]) <= threshold
+        matrix = matrix if kind == "essential" else scaled(matrix)
     warn(sign_of_units(matches, pixels))
-    warn(sign_of_exchanged_axes(first[mask[:, 0] > 0], second[mask[:, 0] > 0]))
-    return model, mask
+    warn(sign_of_exchanged_axes(first[is_near], second[is_near]))
+    return matrix, is_near.astype(np.uint8)[:, None]
 
 
 def find_matrix(
@@ -410,15 +382,14 @@ def _of_estimate(estimated: Estimate, family_id: int, reach: float, rng: np.rand
     support = np.bincount(labels, matches.weights * of_any, minlength=len(scene))
     overlays = scene.stationary & (support < support[~scene.stationary].sum())
     weights = matches.weights * of_any * ~overlays[labels]
-    given = families[family_id], estimated.parameters, rng, reach
-    if not families[family_id].is_plane:
+    family, parameters = families[family_id], estimated.parameters
+    if not family.is_plane:
         candidates = np.vstack([scene.matrices[scene.family_ids == family_id], estimated.pool])
-        refined, _, squared = refined_samples(candidates, labels, replace(matches, weights=weights), *given)
+        weighted = replace(matches, weights=weights)
+        refined, _, squared = refined_samples(candidates, labels, weighted, family, parameters, rng, reach)
         surfaces = assign(scene.take(np.flatnonzero(families.is_plane(scene))), matches, families)
-        squared = without_slips(
-            squared, surfaces, taken_keypoints(surfaces, matches), matches.unit, estimated.parameters
-        )
-        likelihoods = log_likelihoods(squared, weights, reach, families[family_id].codimension)
+        squared = without_slips(squared, surfaces, taken_keypoints(surfaces, matches), matches.unit, parameters)
+        likelihoods = log_likelihoods(squared, weights, reach, family.codimension)
         return refined[likelihoods.argmax()] if len(refined) > 0 else None
     # Samples of several planes are none: each has separate ones, and all compete for all matches.
     support = np.bincount(labels, weights, minlength=len(scene))
@@ -426,7 +397,7 @@ def _of_estimate(estimated: Estimate, family_id: int, reach: float, rng: np.rand
     models = []
     for item in strongest[~overlays[strongest]].tolist():
         weighted = replace(matches, weights=matches.weights * estimated.probabilities[:, item])
-        models.append(refined_samples(scene.matrices[[item]], labels, weighted, *given)[0])
+        models += [refined_samples(scene.matrices[[item]], labels, weighted, family, parameters, rng, reach)[0]]
     squared = squared_transfer(np.vstack(models), matches.coordinates)
     limit = reach * matches.frame.factors[1]
     costs = np.minimum(squared, limit**2) @ weights
@@ -474,22 +445,20 @@ def _one_of(ours: ArrayLike | None, theirs: ArrayLike | None, name: str, other: 
     return theirs if ours is None else ours  # type: ignore[return-value]
 
 
-def _as_opencv(
-    kind: Model, matrix: Array | None, points1: Array, points2: Array, threshold: float, pixels: tuple[float, float]
-) -> Found:
-    """Return a matrix as OpenCV scales it, and the mask (n, 1) of matches within a threshold of it."""
-    if matrix is None:
-        return None, np.zeros((len(points1), 1), np.uint8)
+def _squared_residuals(
+    kind: Model, matrix: Array, points1: Array, points2: Array, pixels: tuple[float, float], sight: Sight | None
+) -> Array:
+    """Return squared distances (1, n) from a matrix: in the second image from a homography, else Sampson distances."""
     data = np.hstack([points1, points2])
     if kind == "homography":
-        squared = squared_transfer(matrix.reshape(1, 9), data)[0]
-    else:
+        return squared_transfer(matrix.reshape(1, 9), data)
+    with np.errstate(all="ignore"):
+        if sight is not None:
+            data = np.hstack([data, sight.rays1, sight.rays2])
+            return RAY_FAMILIES[kind].squared_residuals(data, matrix.reshape(1, 9))
         ratio = pixels[1] / pixels[0]  # a distance between both images needs one unit
-        scales = np.array([ratio, ratio, 1.0])
-        with np.errstate(all="ignore"):
-            data[:, :2] *= ratio
-            squared = FAMILIES[kind].squared_residuals(data, (matrix / scales).reshape(1, 9))[0]
-    return scaled(matrix), (np.sqrt(squared) <= threshold).astype(np.uint8)[:, None]
+        data[:, :2] *= ratio
+        return FAMILIES[kind].squared_residuals(data, (matrix / [ratio, ratio, 1.0]).reshape(1, 9))
 
 
 def _check_method(method: Any, theirs: str) -> None:
