@@ -99,12 +99,21 @@ def as_correspondences(
 
 
 def look_up(
-    kp1: Keypoints, kp2: Keypoints, matches: Matches, ratio: float | None, names: tuple[str, str], sizes: Any = None
-) -> Correspondences:
-    """Return what `as_correspondences` returns, with `sizes` of the keypoints if given; errors have `names` for the keypoints."""
-    positions = as_positions(kp1, names[0]), as_positions(kp2, names[1])
-    indices, present, distances = as_indices(matches, ratio, (len(positions[0]), names[0]))
+    kp1: Keypoints, kp2: Keypoints, matches: Matches | None, ratio: float | None, names: tuple[str, str], sizes: Any = None
+) -> Correspondences:  # fmt: skip
+    """Return what `as_correspondences` returns, with `sizes` of the keypoints if given; errors have `names` for the keypoints.
+
+    Without `matches` row i of the points corresponds to row i.
+    """
+    if matches is None and ratio is not None:
+        raise ValueError("`ratio` needs `matches` that are knnMatch output with k >= 2, got None")
+    as_read = as_points if matches is None else as_positions
+    positions = as_read(kp1, names[0]), as_read(kp2, names[1])
     counts = len(positions[0]), len(positions[1])
+    if matches is None:
+        check_same_length(*positions, f"without `matches`, `{names[0]}` and `{names[1]}`")
+        return Correspondences(*positions, None, as_sizes(sizes, kp1, kp2, counts))
+    indices, present, distances = as_indices(matches, ratio, (counts[0], names[0]))
     of_keypoints = as_sizes(sizes, kp1, kp2, counts)
     outside = np.argwhere(present[:, None] & ((indices < 0) | (indices >= counts)))
     if len(outside):

@@ -14,9 +14,7 @@ from ruzhash_cv._interrupts import uninterrupted
 from ruzhash_cv._validation import (
     RNG,
     as_generator,
-    as_pairs,
     as_pixels,
-    as_sizes,
     check_bool,
     check_choice,
     check_int,
@@ -27,7 +25,7 @@ from ruzhash_cv.cameras import Cameras, Sight, as_cameras, as_seen
 from ruzhash_cv.core.families import FAMILIES, RAY_FAMILIES
 from ruzhash_cv.core.families.base import CheckedFamily, Families, TwoViewFamily
 from ruzhash_cv.core.method.estimate import Estimate, estimate
-from ruzhash_cv.core.method.law import Labels, is_overlay, label
+from ruzhash_cv.core.method.law import Labels, is_overlay, label, most_probable
 from ruzhash_cv.core.method.matches import MatchSet
 from ruzhash_cv.core.method.parameters import PARAMETERS, Parameters
 from ruzhash_cv.core.method.scene import Scene
@@ -226,23 +224,21 @@ def filter_points(
     seen = None if cameras is None else as_cameras(cameras)
     if seen is not None:
         points1, points2 = as_seen(points1, seen[0], "points1"), as_seen(points2, seen[1], "points2")
-    first, second, of_rows = _as_points(points1, points2, matches, ratio, sizes)
+    pairs = look_up(points1, points2, matches, ratio, ("points1", "points2"), sizes)
     families = families_of(model, None if seen is None else None not in seen)
     if threshold is not None:
         threshold = check_real(threshold, "threshold")
     if false_discovery_rate is not None:
         false_discovery_rate = check_real(false_discovery_rate, "false_discovery_rate", above=0.0, below=1.0)
-    options = Options(
-        threshold,
-        false_discovery_rate,
-        as_pixels(pixel),
-        check_bool(keep_stationary, "keep_stationary"),
-        seen,
-        of_rows,
-    )
+    keep_stationary = check_bool(keep_stationary, "keep_stationary")
+    options = Options(threshold, false_discovery_rate, as_pixels(pixel), keep_stationary, seen, pairs.sizes)
+    parameters, generator = with_effort(confidence, max_iters), as_generator(rng)
     with np.errstate(under="ignore"):  # whatever the caller's settings
-        result = run(first, second, families, with_effort(confidence, max_iters), options, as_generator(rng))
-    _warn_of_signs(result, first, second, seen)
+        result = run(pairs.points1, pairs.points2, families, parameters, options, generator)
+    if seen is not None:
+        warn(sign_of_focal_length(seen, pairs.points1, pairs.points2))
+    for motion in result.motions[:1]:
+        warn(sign_of_exchanged_axes(pairs.points1[motion.mask], pairs.points2[motion.mask]))
     return result
 
 
@@ -254,14 +250,6 @@ def with_effort(confidence: float | None, max_iters: int | None, names: tuple[st
         confidence = check_real(confidence, names[0], above=0.0, below=1.0)
     most = MOST_SAMPLES if max_iters is None else check_int(max_iters, names[1])
     return replace(PARAMETERS, confidence=confidence, max_samples=most)
-
-
-def _warn_of_signs(result: FilterResult, points1: Array, points2: Array, cameras: Cameras | None) -> None:
-    """Warn of focal lengths of no lens, and of a first motion that is mirrored."""
-    if cameras is not None:
-        warn(sign_of_focal_length(cameras, points1, points2))
-    for motion in result.motions[:1]:
-        warn(sign_of_exchanged_axes(points1[motion.mask], points2[motion.mask]))
 
 
 def run(
@@ -292,12 +280,11 @@ def _result(estimate: Estimate, options: Options, reason: str | None) -> FilterR
     motions: tuple[Motion, ...] = ()
     if len(scene) > 0:
         threshold = None if options.threshold is None else max(options.threshold * matches.frame.scale, 1e-300)
-        given = estimate.probabilities, scene, matches, families, threshold
-        # A low rate may leave a structure without a match, which is there all the same.
-        labels = label(*given, None)
+        labels = label(estimate.probabilities, scene, matches, families, threshold, None)
         order = listing(scene, labels.labels)
+        # A low rate may leave a structure without a match, which is there all the same.
         if options.false_discovery_rate is not None:
-            labels = label(*given, options.false_discovery_rate)
+            labels = most_probable(labels, options.false_discovery_rate)
         labels = labels.renumbered(order, len(scene))
         estimate = replace(estimate, scene=scene.take(order), probabilities=estimate.probabilities[:, order])
         overlays = is_overlay(estimate.scene, labels.labels, matches.weights)
@@ -338,19 +325,6 @@ def listing(scene: Scene, labels: Rows) -> Rows:
     return np.asarray(order[(support[order] > 0) | (is_motion & (of_motion > 0))[order]])
 
 
-def _as_points(
-    points1: Keypoints, points2: Keypoints, matches: Matches | None, ratio: float | None, sizes: Any
-) -> tuple[Array, Array, tuple[Array, Array] | None]:
-    """Return corresponding points (n, 2), NaN in rows without a match, and sizes (n,) of their keypoints if known."""
-    if matches is not None:
-        pairs = look_up(points1, points2, matches, ratio, ("points1", "points2"), sizes)
-        return pairs.points1, pairs.points2, pairs.sizes
-    if ratio is not None:
-        raise ValueError("`ratio` needs `matches` that are knnMatch output with k >= 2, got None")
-    first, second = as_pairs(points1, points2)
-    return first, second, as_sizes(sizes, points1, points2, (len(first), len(second)))
-
-
 def families_of(model: Model | TwoViewFamily, calibrated: bool | None = None) -> Families:
     """Return the families to sample, and which of them may become structures; `calibrated` is None without cameras.
 
@@ -375,20 +349,17 @@ def _motions(estimate: Estimate, overlays: Mask, labels: Rows, threshold: float 
     """Return the motions of a scene in pixels; `labels` (n,) are those of the distinct matches."""
     scene, matches, families = estimate.scene, estimate.matches, estimate.families
     scale, n = matches.frame.scale, len(scene)
-    noise = scene.noise / scale
-    least = estimate.parameters.least_noise * matches.unit / scale
-    tolerances = (
-        estimate.parameters.tolerance_scales * np.maximum(noise, least) if threshold is None else np.full(n, threshold)
-    )
+    noise, least = scene.noise / scale, estimate.parameters.least_noise * matches.unit / scale
+    tolerances = estimate.parameters.tolerance_scales * np.maximum(noise, least)
+    if threshold is not None:
+        tolerances = np.full(n, threshold)
     kinds = [families[family_id].name for family_id in scene.family_ids]
     matrices = [
         scaled(matrix) if kind == "homography" else matrix
         for matrix, kind in zip(families.to_pixels(scene, matches.into), kinds, strict=True)
     ]
 
-    support = np.bincount(labels + 1, minlength=n + 1)[1:]
-
-    of_given = _of_given(labels, matches, -1)
+    support, of_given = np.bincount(labels + 1, minlength=n + 1)[1:], _of_given(labels, matches, -1)
 
     def mask(items: list[int]) -> Mask:
         held = np.zeros(n + 1, bool)  # -1, for none, is the last
@@ -406,17 +377,13 @@ def _motions(estimate: Estimate, overlays: Mask, labels: Rows, threshold: float 
         ]
         motions.append(
             Motion(
-                matrices[item],
-                kinds[item],
-                mask(members),
-                float(noise[item]),
-                float(tolerances[item]),
-                float(scene.evidences[members].max()),
-                tuple(sorted(planes, key=lambda plane: -int(plane.mask.sum()))),
+                matrices[item], kinds[item], mask(members), float(noise[item]), float(tolerances[item]),
+                evidence=float(scene.evidences[members].max()),
+                planes=tuple(sorted(planes, key=lambda plane: -int(plane.mask.sum()))),
                 stationary=bool(overlays[item]),
                 fundamental=fundamental_matrix(matrices[item], kinds[item], matches),
             )
-        )
+        )  # fmt: skip
     return tuple(motions)
 
 

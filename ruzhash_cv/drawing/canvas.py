@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Mask
-from ruzhash_cv._validation import check_int, check_same_length
-from ruzhash_cv.correspondences import Correspondences, Keypoints, Matches, as_correspondences, as_positions
+from ruzhash_cv._validation import check_int
+from ruzhash_cv.correspondences import Keypoints, Matches, look_up
 from ruzhash_cv.result import FilterResult
 
 Picture: TypeAlias = NDArray[np.uint8]
@@ -82,7 +82,7 @@ def lay_out(
     picture_size = max(h for _, h in sizes), max(_NARROWEST, sizes[0][0] + sizes[1][0]), 3
     picture = np.full(picture_size, _BACKGROUND, np.uint8)
     max_lines = None if max_lines is None else check_int(max_lines, "max_lines", at_least=0)
-    pairs = pairs_of(kp1, kp2, matches, ratio)
+    pairs = look_up(kp1, kp2, matches, ratio, ("kp1", "kp2"))
     ends = []
     for image, (w, h), offset, points in zip(images, sizes, offsets, (pairs.points1, pairs.points2), strict=True):
         resized = cv2.resize(image, (w, h), interpolation=cv2.INTER_AREA if h < len(image) else cv2.INTER_LINEAR)
@@ -127,15 +127,6 @@ def titled(picture: Picture, title: str) -> Picture:
     strip = canvas.strip(ROW)
     canvas.write(strip, title, 0.25 * len(strip), 0.65 * len(strip))
     return np.vstack([strip, picture])
-
-
-def pairs_of(kp1: Keypoints, kp2: Keypoints, matches: Matches | None, ratio: float | None) -> Correspondences:
-    """Return the points of every match; None matches row i with row i."""
-    if matches is None:
-        first, second = as_positions(kp1, "kp1"), as_positions(kp2, "kp2")
-        check_same_length(first, second, "without `matches`, `kp1` and `kp2`")
-        matches = np.repeat(np.arange(len(first))[:, None], 2, axis=1)
-    return as_correspondences(kp1, kp2, matches, ratio=ratio)
 
 
 def rows_to_draw(canvas: Canvas, result: Any) -> Mask:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from ruzhash_cv._extras import host
 from ruzhash_cv._validation import check_int
-from ruzhash_cv.correspondences import Keypoints, Matches
-from ruzhash_cv.drawing.canvas import as_bgr, check_result, pairs_of
+from ruzhash_cv.correspondences import Keypoints, Matches, look_up
+from ruzhash_cv.drawing.canvas import as_bgr, check_result
 from ruzhash_cv.report.numbers import pair_as_dict
 from ruzhash_cv.report.photos import Photo, data_address
 from ruzhash_cv.result import FilterResult
@@ -73,7 +73,7 @@ def write_html(
     >>> write_html("matches.html", image, points, image, moved, None, filter_points(points, moved))  # doctest: +SKIP
     """
     images = as_bgr(img1, "img1"), as_bgr(img2, "img2")
-    pairs = pairs_of(kp1, kp2, matches, ratio)
+    pairs = look_up(kp1, kp2, matches, ratio, ("kp1", "kp2"))
     check_result(result, len(pairs))
     max_size = check_int(max_size, "max_size", at_least=32)
     host("bokeh", "html")
