@@ -15,7 +15,7 @@ from scipy import sparse
 
 from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv._validation import as_preferences, as_reals, check_choice
-from ruzhash_cv.core.forests.isolation import Growth, PreferenceForest, empty_trees, workspace
+from ruzhash_cv.core.forests.isolation import Growth, PreferenceForest, Trees, empty_trees, workspace
 from ruzhash_cv.core.kernels.draw import grow_cells, route_cells
 
 METRICS = ("tanimoto", "ruzicka", "jaccard", "precomputed")
@@ -79,31 +79,22 @@ class VoronoiForest(PreferenceForest):
         self._training = rows._replace(table=rows.table[:0].copy())
         return super()._fit(rows)
 
-    def _grow(self, rows: _Rows, keys: NDArray[np.uint64], growth: Growth) -> _Trees:
-        empty = empty_trees(len(keys), len(rows.table), growth)
-        trees = _Trees(*empty, np.empty_like(empty.children))
+    def _grow(self, rows: _Rows, keys: NDArray[np.uint64], growth: Growth) -> Trees:
+        trees = empty_trees(len(keys), len(rows.table), growth)
+        trees = trees._replace(centres=np.empty_like(trees.children))
         space = workspace(len(rows.table), trees.keys.shape[1], growth)
         room, trained = np.empty(len(rows.table), np.int64), trees.trained.view(np.uint8)
         grow_cells(*rows, METRICS.index(self.metric), keys, *growth, space, *trees[:3], trained, trees.centres, room)
         return trees
 
     def _lengths(self, rows: _Rows, start: int, stop: int, trained: Mask) -> Array:
-        routing = METRICS.index(self.metric), self._growth.n_branches, start, stop
-        trees, sums = self._trees, np.zeros(stop - start)
-        rest = trained.view(np.uint8), trees.centres, sums
-        given = rows.table, rows.sizes, *self._training[1:], *routing, *trees[:3], *rest
-        route_cells(*given)
+        metric, training, trees, sums = METRICS.index(self.metric), self._training, self._trees, np.zeros(stop - start)
+        route_cells(
+            rows.table, rows.sizes, training.indptr, training.columns, training.values, training.sizes, metric,
+            self._growth.n_branches, start, stop, trees.keys, trees.children, trees.lengths,
+            trained.view(np.uint8), trees.centres, sums,
+        )  # fmt: skip
         return sums / self.n_trees
-
-
-class _Trees(NamedTuple):
-    """`Trees`, and the row (trees, nodes) that is the centre of each node."""
-
-    keys: NDArray[np.uint64]
-    children: NDArray[np.int32]
-    lengths: Array
-    trained: Mask
-    centres: NDArray[np.int32]
 
 
 class _Rows(NamedTuple):

@@ -33,7 +33,9 @@ def reweighted_in_rounds(
     if weights.shape not in ((n,), (1, n), (m, n)):
         raise ValueError(f"weights must have shape ({n},) or ({m}, {n}), got {weights.shape}")
     fitted, noise = np.array(models, order="C"), np.zeros(m)
-    given = np.array(weights, ndmin=2, order="C", copy=None), excluded.view(np.uint8), limits, law.width, law.median
-    rest = n_rounds, _LEAST[kind], np.empty(n, np.int64), np.empty((3, n)), np.empty((2, 10, 9)), fitted, noise
-    fit_in_rounds(kind, in_columns(data), *given, *rest)
+    weights, rows = np.array(weights, ndmin=2, order="C", copy=None), np.empty(n, np.int64)
+    fit_in_rounds(
+        kind, in_columns(data), weights, excluded.view(np.uint8), limits, law.width, law.median, n_rounds, _LEAST[kind],
+        rows, np.empty((3, n)), np.empty((2, 10, 9)), fitted, noise,
+    )  # fmt: skip
     return fitted, noise

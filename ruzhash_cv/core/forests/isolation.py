@@ -46,13 +46,15 @@ class Growth(NamedTuple):
 class Trees(NamedTuple):
     """Trees as flat arrays: keys, first children (-1 for a leaf) and path lengths of nodes; which rows trained which tree.
 
-    Of path lengths the first is a new row's, the second that of a row which does not count itself.
+    Of path lengths the first is a new row's, the second that of a row which does not count itself. Nodes of PI-Forest have a row as
+    their centre.
     """
 
     keys: NDArray[np.uint64]  # (trees, nodes)
     children: NDArray[np.int32]  # (trees, nodes)
     lengths: Array  # (trees, nodes, 2)
     trained: Mask  # (trees, n)
+    centres: NDArray[np.int32]  # (trees, nodes) or (trees, 0)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -78,8 +80,8 @@ class PreferenceForest(ABC):
         """Return checked rows, something with a shape (n, m)."""
 
     @abstractmethod
-    def _grow(self, rows: Any, keys: NDArray[np.uint64], growth: Growth) -> Any:
-        """Return one tree per key: a named tuple with the parts of `Trees`, and others if they are needed."""
+    def _grow(self, rows: Any, keys: NDArray[np.uint64], growth: Growth) -> Trees:
+        """Return one tree per key."""
 
     @abstractmethod
     def _lengths(self, rows: Any, start: int, stop: int, trained: Mask) -> Array:
@@ -133,7 +135,7 @@ class PreferenceForest(ABC):
         keys = as_generator(self.rng).integers(0, 1 << 64, self.n_trees, dtype=np.uint64)
         smallest = max(16, _WORTH_A_THREAD // max(psi * rows.shape[1], 1))
         parts = self._in_threads(lambda start, stop: self._grow(rows, keys[start:stop], growth), self.n_trees, smallest)
-        self._trees = parts[0] if len(parts) == 1 else type(parts[0])(*map(np.concatenate, zip(*parts, strict=True)))
+        self._trees: Any = parts[0] if len(parts) == 1 else Trees(*map(np.concatenate, zip(*parts, strict=True)))
         return self
 
     def _check_fitted(self, preferences: Preferences) -> Any:
@@ -172,7 +174,7 @@ def empty_trees(n_trees: int, n: int, growth: Growth) -> Trees:
     shape = n_trees, 1 + growth.n_children * sum(min(b**depth, growth.psi // b) for depth in range(growth.limit))
     nodes = np.empty(shape, np.uint64), np.full(shape, -1, np.int32), np.empty((*shape, 2))
     nodes[2][:, 0] = growth.credit[[growth.psi, max(growth.psi - 1, 0)]]
-    return Trees(*nodes, np.zeros((n_trees, n), np.bool_))
+    return Trees(*nodes, np.zeros((n_trees, n), np.bool_), np.empty((n_trees, 0), np.int32))
 
 
 def workspace(n: int, n_nodes: int, growth: Growth) -> Rows:

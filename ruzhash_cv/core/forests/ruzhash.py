@@ -97,24 +97,23 @@ class RuzHashForest(PreferenceForest):
     def _grow(self, rows: NDArray[np.float32], keys: NDArray[np.uint64], growth: Growth) -> Trees:
         trees = empty_trees(len(keys), len(rows), growth)
         space = workspace(len(rows), trees.keys.shape[1], growth)
-        grow_or_route(
-            rows, keys, _NO_ROWS, 0, *growth, *_drawn(rows), space, *trees[:3], trees.trained.view(np.uint8), _NO_SUMS
-        )
+        trained = trees.trained.view(np.uint8)
+        grow_or_route(rows, keys, _NO_ROWS, 0, *growth, *_drawn(rows), space, *trees[:3], trained, _NO_SUMS)
         return trees
 
     def _lengths(self, rows: NDArray[np.float32], start: int, stop: int, trained: Mask) -> Array:
         # Of a pickle that is mapped into memory the arrays cannot be written; one kernel grows trees and routes rows.
-        trees = Trees(*(np.require(part, requirements="W") for part in self._trees))
+        keys, children, lengths = (np.require(part, requirements="W") for part in self._trees[:3])
         sums = np.zeros(stop - start)
-        space = workspace(min(BLOCK, len(sums)), trees.keys.shape[1], self._growth)
+        space = workspace(min(BLOCK, len(sums)), keys.shape[1], self._growth)
         for begin in range(start, stop, BLOCK):
             block = slice(begin, min(begin + BLOCK, stop))
             of_block, empty = np.array(trained[:, block], np.uint8, order="C"), np.asarray(~rows[block].any(axis=1))
-            order = np.argsort(empty, kind="stable"), len(empty) - int(empty.sum())
-            into = sums[begin - start :][:BLOCK]
+            order, n_occupied = np.argsort(empty, kind="stable"), len(empty) - int(empty.sum())
             grow_or_route(
-                rows[block], _NO_KEYS, *order, *self._growth, *_drawn(rows), space, *trees[:3], of_block, into
-            )
+                rows[block], _NO_KEYS, order, n_occupied, *self._growth, *_drawn(rows), space, keys, children,
+                lengths, of_block, sums[begin - start :][:BLOCK],
+            )  # fmt: skip
         return sums / self.n_trees
 
 
