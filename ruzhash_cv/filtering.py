@@ -280,11 +280,11 @@ def _result(estimate: Estimate, options: Options, reason: str | None) -> FilterR
     motions: tuple[Motion, ...] = ()
     if len(scene) > 0:
         threshold = None if options.threshold is None else max(options.threshold * matches.frame.scale, 1e-300)
-        labels = label(estimate.probabilities, scene, matches, families, threshold, None)
-        order = listing(scene, labels.labels)
-        # A low rate may leave a structure without a match, which is there all the same.
+        labels = likely = label(estimate.probabilities, scene, matches, families, threshold, None)
         if options.false_discovery_rate is not None:
-            labels = most_probable(labels, options.false_discovery_rate)
+            labels = most_probable(likely, options.false_discovery_rate)
+        # A low rate may leave a structure without a match, which is there all the same.
+        order = listing(scene, likely.labels)
         labels = labels.renumbered(order, len(scene))
         estimate = replace(estimate, scene=scene.take(order), probabilities=estimate.probabilities[:, order])
         overlays = is_overlay(estimate.scene, labels.labels, matches.weights)

@@ -29,9 +29,7 @@ from ruzhash_cv.core.method.search import Tried, proposal_weights, samples_wante
 
 #: A model of points is sampled as often as a plane of matches, and its noise is known as badly as that of planes.
 POINT_PARAMETERS = replace(
-    PARAMETERS,
-    motion_samples=PARAMETERS.plane_samples,
-    motion_widest_radius=PARAMETERS.plane_widest_radius,
+    PARAMETERS, motion_samples=PARAMETERS.plane_samples, motion_widest_radius=PARAMETERS.plane_widest_radius
 )
 #: Noise scales in the median distance of points from their centre, if the caller gives none.
 SCALES_IN_SPREAD = 125.0

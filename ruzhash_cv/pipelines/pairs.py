@@ -46,12 +46,7 @@ OPTIONS = tuple(name for name in inspect.signature(filter_points).parameters if 
 
 
 def filter_pairs(
-    pairs: Iterable[tuple[Any, ...]],
-    *,
-    n_jobs: int | None = None,
-    batch_size: int = 32,
-    rng: int = 0,
-    **options: Any,
+    pairs: Iterable[tuple[Any, ...]], *, n_jobs: int | None = None, batch_size: int = 32, rng: int = 0, **options: Any
 ) -> Iterator[tuple[Key, FilterResult]]:
     """Run `filter_points` on many pairs of images, and yield each result as it is done.
 
@@ -109,12 +104,7 @@ class WorkerKilled(RuntimeError):  # noqa: N818
 
 
 def run_pairs(
-    pairs: Iterable[tuple[Any, ...] | Task],
-    *,
-    n_jobs: int | None,
-    batch_size: int,
-    rng: int,
-    **options: Any,
+    pairs: Iterable[tuple[Any, ...] | Task], *, n_jobs: int | None, batch_size: int, rng: int, **options: Any
 ) -> Iterator[Answer]:
     """Do as `filter_pairs` does, and mark pairs that failed."""
     host("joblib", "parallel")
