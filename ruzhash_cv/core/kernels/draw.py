@@ -65,10 +65,6 @@ def pair_up(
     Correspondences (n, d) are (x1, y1, x2, y2), after which rays of three numbers may follow. Pairs (2, k) make a row if their points
     are at least `distance` apart along an axis in both images, as long as there is room.
     """
-    at: Py_ssize_t
-    one: Py_ssize_t
-    other: Py_ssize_t
-    column: Py_ssize_t
     n_made: Py_ssize_t = 0
     with cython.nogil:
         for at in range(pairs.shape[1]):
@@ -98,9 +94,6 @@ def draw(
     the weights. Each is used with all sizes, and the next one where a draw fails. Overwrites `places` (3, n), `room` (3, n + k),
     `coordinates` (n + size, 4) and `nearest` (n_seeds, k), k being the largest neighbourhood and one more.
     """
-    row: Py_ssize_t
-    seed: Py_ssize_t
-    k: Py_ssize_t
     n: Py_ssize_t = 0
     n_seeds: Py_ssize_t = offsets.shape[0]
     # Rows that have weight, where to look for a share of their cumulative weight, and this.
@@ -189,7 +182,6 @@ def take_rows(
     cumulative: p_double, starts: p_Py_ssize_t, stream: ulonglong, counter: ulonglong,
 ):  # fmt: skip
     """Write different rows by weight, of all, or a seed and some of its k neighbours; return the counter, and how many there are."""
-    row: Py_ssize_t
     accept: cython.bint
     filled: Py_ssize_t = 0
     last: Py_ssize_t = n - 1
@@ -304,7 +296,6 @@ def deviation_of(points: double[:, ::1], affine: cython.bint, min_spread: double
     more than four too close to a line.
     """
     i: Py_ssize_t
-    j: Py_ssize_t
     x: Py_ssize_t
     image: Py_ssize_t
     a: Py_ssize_t
@@ -522,9 +513,7 @@ def grow_or_route(
     Rows are routed `in_order`: those of nothing but zeros come last, after `n_occupied` others. A row that trained a tree does not
     count itself there.
     """
-    node: Py_ssize_t
     child: Py_ssize_t
-    n_nodes: Py_ssize_t
     grows: cython.bint = tree_keys.shape[0] > 0
     trained_it: cython.bint
     with cython.nogil:
@@ -592,7 +581,6 @@ def nearest_centre(
     n_centres: Py_ssize_t, ties: ulonglong,
 ) -> Py_ssize_t:  # fmt: skip
     """Return the number of the centre nearest to a row. Ties are drawn with the key `ties`."""
-    centre: Py_ssize_t
     chosen: Py_ssize_t = 0
     n_equal: Py_ssize_t = 1
     best: double = -INFINITY
@@ -663,7 +651,6 @@ def route_cells(
     Rows are a dense table (n, m), training rows are in sparse form; `sizes` of both are the sums that distances need.
     """
     child: Py_ssize_t
-    node: Py_ssize_t
     own: cython.bint
     with cython.nogil:
         for row in range(start, stop):

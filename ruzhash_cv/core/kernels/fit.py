@@ -492,7 +492,6 @@ def fit_planes(
     planes: double[:, ::1],
 ):  # fmt: skip
     """Write planes (k, 9) of unit norm, A - e v', each of least squares of the equations (2, n) of the matches that it owns, (k, n)."""
-    item: Py_ssize_t
     with cython.nogil:
         for item in range(planes.shape[0]):
             fit_plane(points, equations, own[item], matrix, epipole, address(planes[item, 0]))
@@ -506,8 +505,6 @@ def fit_plane(
     plane: p_double,
 ) -> cython.void:  # fmt: skip
     row: Py_ssize_t
-    i: Py_ssize_t
-    j: Py_ssize_t
     v: double[3]
     xx = xy = yy = xz = yz = zz = bx = by = bz = 0.0
     for row in range(points.shape[1]):
@@ -556,10 +553,6 @@ def choose_planes(
     matches at least, and takes them away. Residuals are of a kind, of `data`. Overwrites `agreement` (m, n), `totals` (m,), `room`
     (2, n), `left` and `near` (n,).
     """
-    item: Py_ssize_t
-    row: Py_ssize_t
-    best: Py_ssize_t
-    n_near: Py_ssize_t
     n_planes: Py_ssize_t = 0
     n: Py_ssize_t = left.shape[0]
     n_left: Py_ssize_t = n
