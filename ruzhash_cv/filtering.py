@@ -117,18 +117,10 @@ def filter_matches(
     kp1, kp2 = as_seen(kp1, seen[0], "kp1"), as_seen(kp2, seen[1], "kp2")
     pairs = look_up(kp1, kp2, matches, ratio, ("kp1", "kp2"), sizes)
     return filter_points(
-        pairs.points1,
-        pairs.points2,
-        model=model,
-        threshold=threshold,
-        false_discovery_rate=false_discovery_rate,
-        keep_stationary=keep_stationary,
-        cameras=cameras,
-        sizes=pairs.sizes,
-        confidence=confidence,
-        max_iters=max_iters,
+        pairs.points1, pairs.points2, model=model, threshold=threshold, false_discovery_rate=false_discovery_rate,
+        keep_stationary=keep_stationary, cameras=cameras, sizes=pairs.sizes, confidence=confidence, max_iters=max_iters,
         rng=rng,
-    ).inlier_mask
+    ).inlier_mask  # fmt: skip
 
 
 @uninterrupted

@@ -209,15 +209,9 @@ def _find(
     if len(kept) == 0:
         return _nothing(len(points), "no model found that more points agree with than chance would give", scores)
     scene, tolerances, distances = scene.take(kept), tolerances[kept], distances[kept]
-    return FoundStructures(
-        scene.matrices,
-        distances <= 1.0,
-        np.where(distances.min(axis=0) <= 1.0, distances.argmin(axis=0), -1),
-        scores,
-        tolerances,
-        scene.noise,
-        scene.evidences,
-    )
+    labels = np.where(distances.min(axis=0) <= 1.0, distances.argmin(axis=0), -1)
+    noise, evidences = scene.noise, scene.evidences
+    return FoundStructures(scene.matrices, distances <= 1.0, labels, scores, tolerances, noise, evidences)
 
 
 def _search(problem: Problem, rng: np.random.Generator) -> tuple[Structures, Scores]:

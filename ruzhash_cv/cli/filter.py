@@ -131,12 +131,9 @@ def _print(result: FilterResult, images: Sequence[Image], options: argparse.Name
 
 
 def _write(
-    images: Sequence[Image],
-    points: tuple[Array, Array],
-    matches: Rows,
-    result: FilterResult,
+    images: Sequence[Image], points: tuple[Array, Array], matches: Rows, result: FilterResult,
     options: argparse.Namespace,
-) -> None:
+) -> None:  # fmt: skip
     """Write the outputs that are asked for, and say so."""
     drawn = images[0], points[0], images[1], points[1], None, result
     pictures = (options.output, draw_matches), (options.structures, draw_structures), (options.scores, draw_scores)
@@ -184,13 +181,9 @@ def _arrays_of(name: str, structures: Sequence[Motion | Plane]) -> dict[str, Any
 
 
 def match_images(
-    images: Sequence[Image],
-    names: Sequence[object],
-    kind: str = "sift",
-    ratio: float = RATIO,
-    max_size: int = MAX_SIZE,
-    masks: Sequence[Image | None] = (None, None),
-) -> tuple[Features, Features, Rows]:
+    images: Sequence[Image], names: Sequence[object], kind: str = "sift", ratio: float = RATIO,
+    max_size: int = MAX_SIZE, masks: Sequence[Image | None] = (None, None),
+) -> tuple[Features, Features, Rows]:  # fmt: skip
     """Return the features of both images and the index pairs (n, 2) of the matches that pass the ratio test."""
     features = []
     for image, name, mask in zip(images, names, masks, strict=True):

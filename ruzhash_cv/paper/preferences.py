@@ -166,11 +166,9 @@ def jaccard_distance(preferences: Preferences, others: Preferences | None = None
 
 
 def _distances(
-    preferences: Preferences,
-    others: Preferences | None,
-    metric: Literal["cityblock", "sqeuclidean"],
+    preferences: Preferences, others: Preferences | None, metric: Literal["cityblock", "sqeuclidean"],
     binary: bool = False,
-) -> Array:
+) -> Array:  # fmt: skip
     """Return 1 - shared / union between rows.
 
     The shared part follows from `cdist`: sum min(p, q) = (|p| + |q| - |p - q|) / 2 with absolute values, and

@@ -8,7 +8,7 @@ from pathlib import Path
 from ruzhash_cv._validation import check_int, check_real
 from ruzhash_cv.filtering import Model
 from ruzhash_cv.pipelines.colmap_database import COLUMNS as COLUMNS
-from ruzhash_cv.pipelines.colmap_database import opened
+from ruzhash_cv.pipelines.colmap_database import Database, opened
 from ruzhash_cv.pipelines.colmap_database import two_view_geometry as two_view_geometry
 from ruzhash_cv.pipelines.files import UnusableFile
 from ruzhash_cv.pipelines.pages import open_pages
@@ -109,7 +109,8 @@ def verify(
     least_evidence = check_real(least_evidence, "least_evidence", inclusive=True)
     table = Report(None if report is None else Path(report), COLUMNS, path)
     # COLMAP's first pixel has its corner at 0.
-    with opened(path, calibrated, min_inliers, strongest_motion) as db, open_pages(html, images, corner=0.0) as pages:
+    with opened(path) as source, open_pages(html, images, corner=0.0) as pages:
+        db = Database(path, source, calibrated, min_inliers, strongest_motion)
         matched = db.pairs()
         if not matched:
             raise UnusableFile(f"{path} holds no matches: match its images first")

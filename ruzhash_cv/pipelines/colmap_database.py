@@ -56,10 +56,8 @@ Checked: TypeAlias = tuple[set[int], dict[int, str], dict[int, str]]
 
 
 @contextmanager
-def opened(
-    path: Path, calibrated: bool | None = None, min_inliers: int = 1, only_strongest: bool = True
-) -> Iterator[Database]:
-    """Open an existing COLMAP database that can be written to; for the options see `verify`.
+def opened(path: Path) -> Iterator[tuple[Any, Checked]]:
+    """Open an existing COLMAP database that can be written to, and yield pycolmap's and what SQLite says of it.
 
     `UnusableFile` if it is missing, of another kind, damaged, locked or read-only; it stays as it was then. Or if it cannot be
     closed, for a full disk.
@@ -79,7 +77,7 @@ def opened(
                 f"{path} is damaged, or of a schema that pycolmap {pycolmap.__version__} cannot read"
             ) from None
         try:
-            yield Database(path, database, checked, calibrated, min_inliers, only_strongest)
+            yield database, checked
         except BaseException:
             with suppress(UnusableFile):
                 _close(path, database)
@@ -146,22 +144,16 @@ class Database:
     """The `runs.Source` of an open `pycolmap.Database`; only the thread that opened it may call its methods."""
 
     def __init__(
-        self,
-        path: Path,
-        database: Any,
-        checked: Checked,
-        calibrated: bool | None,
-        min_inliers: int,
-        only_strongest: bool,
+        self, path: Path, opened: tuple[Any, Checked], calibrated: bool | None, min_inliers: int, only_strongest: bool
     ) -> None:
-        self._path, self._database, self._unread = path, database, f"cannot read {path}"
-        self._verified, self._false_matches, self._false_keypoints = checked
+        self._path, self._unread = path, f"cannot read {path}"
+        self._database, (self._verified, self._false_matches, self._false_keypoints) = opened
         self._calibrated, self._min_inliers, self._only_strongest = calibrated, min_inliers, only_strongest
         with as_unusable(self._unread, *RAISED):
-            images = database.read_all_images()
+            images = self._database.read_all_images()
             self._names = {image.image_id: image.name for image in images}
             self._camera_ids = {image.image_id: image.camera_id for image in images}
-            self._cameras = {camera.camera_id: camera for camera in database.read_all_cameras()}
+            self._cameras = {camera.camera_id: camera for camera in self._database.read_all_cameras()}
         self._keypoints = lru_cache(CACHED_IMAGES)(self._read_keypoints)
 
     def names_of(self, pair: Pair) -> tuple[str, str]:

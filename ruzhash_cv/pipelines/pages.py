@@ -80,12 +80,9 @@ class Pages:
         self.not_shown: dict[str, str] = {}
 
     def add(
-        self,
-        names: tuple[str, str],
-        points: tuple[Array, Array] | None,
-        result: FilterResult,
+        self, names: tuple[str, str], points: tuple[Array, Array] | None, result: FilterResult,
         sizes: tuple[Size, Size] = (None, None),
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Write the page of a pair, and its row; `points` are None if they cannot be read."""
         from ruzhash_cv.report.pages import as_script
 

@@ -81,17 +81,9 @@ class Source(Protocol):
 
 
 def run(
-    source: Source,
-    pairs: list[Any],
-    report: Report,
-    pages: Pages | None,
-    *,
-    least_evidence: float,
-    batch_size: int,
-    progress: bool | None,
-    skipped: int = 0,
-    **options: Any,
-) -> Summary:
+    source: Source, pairs: list[Any], report: Report, pages: Pages | None, *, least_evidence: float, batch_size: int,
+    progress: bool | None, skipped: int = 0, **options: Any,
+) -> Summary:  # fmt: skip
     """Filter pairs, and write them batch by batch; `options` are those of `run_pairs`."""
     since, kept, n_matches, n_inliers = time.perf_counter(), 0, 0, 0
     left_out: dict[Names, str] = {}

@@ -657,9 +657,9 @@ def test_a_pair_of_a_database_has_the_sizes_of_its_matched_keypoints(database: P
     shapes = np.random.default_rng(0).uniform(1.0, 9.0, N_POINTS)
     rows = np.column_stack([views()[0], shapes, np.zeros((N_POINTS, 2)), shapes]).astype("<f4")
     execute(database, "UPDATE keypoints SET cols = 6, data = ? WHERE image_id = 1", (rows.tobytes(),))
-    with colmap_database.opened(database) as source:
-        _, first, _, own = source.task((1, 2))
-        matched = source.matches((1, 2))
+    with colmap_database.opened(database) as opened:
+        source = colmap_database.Database(database, opened, None, 1, True)
+        (_, first, _, own), matched = source.task((1, 2)), source.matches((1, 2))
     np.testing.assert_allclose(own["sizes"][0], shapes[matched[:, 0]], rtol=1e-5)
     np.testing.assert_array_equal(own["sizes"][1], np.ones(len(matched)))
     assert first.shape == (len(matched), 2)
