@@ -297,7 +297,6 @@ def deviation_of(points: double[:, ::1], affine: cython.bint, min_spread: double
     """
     i: Py_ssize_t
     x: Py_ssize_t
-    image: Py_ssize_t
     a: Py_ssize_t
     b: Py_ssize_t
     c: Py_ssize_t
@@ -310,19 +309,8 @@ def deviation_of(points: double[:, ::1], affine: cython.bint, min_spread: double
                 dx, dy = points[i, x] - points[j, x], points[i, x + 1] - points[j, x + 1]
                 if fabs(dx) < min_spread and fabs(dy) < min_spread:
                     return -1.0
-    if size > 4:
-        for image in range(0, 4, 2):
-            mx = my = xx = xy = yy = 0.0
-            for i in range(size):
-                mx += points[i, image] / size
-                my += points[i, image + 1] / size
-            for i in range(size):
-                dx, dy = points[i, image] - mx, points[i, image + 1] - my
-                xx += dx * dx / size
-                xy += dx * dy / size
-                yy += dy * dy / size
-            if 0.5 * (xx + yy) - sqrt(0.25 * (xx - yy) * (xx - yy) + xy * xy) < height * height:
-                return -2.0
+    if size > 4 and (are_on_a_line(points, 0, height) or are_on_a_line(points, 2, height)):
+        return -2.0
     if not affine:
         return 1.0
     smallest, largest = INFINITY, 0.0
@@ -348,6 +336,25 @@ def deviation_of(points: double[:, ::1], affine: cython.bint, min_spread: double
                 smallest = ratio if ratio < smallest else smallest
                 largest = ratio if ratio > largest else largest
     return largest / smallest
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def are_on_a_line(points: double[:, ::1], image: Py_ssize_t, height: double) -> cython.bint:
+    """Return whether the root mean square distance of an image's points from a line is less than a height."""
+    i: Py_ssize_t
+    size: Py_ssize_t = points.shape[0]
+    mx = my = xx = xy = yy = 0.0
+    for i in range(size):
+        mx += points[i, image] / size
+        my += points[i, image + 1] / size
+    for i in range(size):
+        dx, dy = points[i, image] - mx, points[i, image + 1] - my
+        xx += dx * dx / size
+        xy += dx * dy / size
+        yy += dy * dy / size
+    return 0.5 * (xx + yy) - sqrt(0.25 * (xx - yy) * (xx - yy) + xy * xy) < height * height
 
 
 # Forests

@@ -141,7 +141,6 @@ def write_ray_fit(
     sums: double[6][6]
     lifted1: double[6][6]
     lifted2: double[6][6]
-    between: double[6][6]
     gram = room[0]
     a, b, c, d, e, f, g, h = model[0], model[1], model[2], model[3], model[4], model[5], model[6], model[7]
     last: double = model[8]
@@ -176,6 +175,23 @@ def write_ray_fit(
         first[k], second[k] = sums[0][k] + sums[2][k] + sums[5][k], sums[k][0] + sums[k][2] + sums[k][5]
     whiten(first, into1, lifted1)
     whiten(second, into2, lifted2)
+    lift(sums, lifted1, lifted2)
+    for i in range(9):
+        start[i] = 0.0
+        for j in range(9):
+            gram[i, j] = sums[product(i // 3, j // 3)][product(i % 3, j % 3)]
+    solve(gram, start, fitted, room[1], 9, MOST_ITERATIONS)
+    if kind != TRANSFORM:
+        make_rank_two(fitted, gram, room[1])
+    carry_rays(fitted, into1, into2)
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def lift(sums: double[6][6], lifted1: double[6][6], lifted2: double[6][6]) -> cython.void:
+    """Overwrite sums S of products of coordinates with L2 S L1'."""
+    between: double[6][6]
     for i in range(6):
         for j in range(6):
             between[i][j] = 0.0
@@ -186,14 +202,6 @@ def write_ray_fit(
             sums[i][j] = 0.0
             for k in range(6):
                 sums[i][j] += between[i][k] * lifted1[j][k]
-    for i in range(9):
-        start[i] = 0.0
-        for j in range(9):
-            gram[i, j] = sums[product(i // 3, j // 3)][product(i % 3, j % 3)]
-    solve(gram, start, fitted, room[1], 9, MOST_ITERATIONS)
-    if kind != TRANSFORM:
-        make_rank_two(fitted, gram, room[1])
-    carry_rays(fitted, into1, into2)
 
 
 @cython.cfunc
