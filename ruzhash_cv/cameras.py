@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ruzhash_cv._arrays import Array, Mask, Record
+from ruzhash_cv._arrays import Array, Record
 from ruzhash_cv._validation import (
     LARGEST_COORDINATE,
     as_array,
@@ -105,11 +105,8 @@ class Camera(Record):
             raise ValueError(f"`distortion` must be finite, got {numbers.ravel().tolist()}")
         for array in (intrinsics, numbers):
             array.flags.writeable = False
-        object.__setattr__(self, "matrix", intrinsics)
-        object.__setattr__(self, "distortion", numbers.reshape(-1))
-        object.__setattr__(self, "fisheye", fisheye)
-        object.__setattr__(self, "_spherical", _spherical)
-        object.__setattr__(self, "_colmap", _colmap)
+        vars(self).update(matrix=intrinsics, distortion=numbers.reshape(-1), fisheye=fisheye)
+        vars(self).update(_spherical=_spherical, _colmap=_colmap)
 
     def __repr__(self) -> str:
         kind = ", is_spherical=True" if self._spherical else "" if self._colmap is None else f", colmap={self._colmap}"
@@ -240,7 +237,8 @@ class Camera(Record):
                 plane = rays[:, :2] * (distorted / np.maximum(across, 1e-300))[:, None]
             else:
                 plane, slopes = self._jacobian(rays[:, :2] / np.where(z > 0.0, z, np.nan)[:, None])
-                plane[~_unfolded(slopes)] = np.nan
+                # Beyond the fold of a distortion the image comes back.
+                plane[~((np.linalg.det(slopes) > 0.0) & (np.trace(slopes, axis1=1, axis2=2) > 0.0))] = np.nan
             return np.asarray(plane @ self.matrix[:2, :2].T + self.matrix[:2, 2])
 
     def pixels_per_radian(self, rays: Any) -> Array:
@@ -404,11 +402,6 @@ def as_rays(value: Any, name: str) -> Array:
         row = int(np.argmax(empty))
         raise ValueError(f"`{name}` must be rays of a length above 0, got {rays[row]} in row {row}")
     return _of_length_one(rays)
-
-
-def _unfolded(slopes: Array) -> Mask:
-    """Return whether each of the derivatives (n, 2, 2) of a distortion is of an image that has not folded over."""
-    return np.asarray((np.linalg.det(slopes) > 0.0) & (np.trace(slopes, axis1=1, axis2=2) > 0.0))
 
 
 def _homogeneous(plane: Array) -> Array:

@@ -234,8 +234,9 @@ def find_essential_matrix(
     cameras, given = _form_of(args, kwargs)(*args, **kwargs)
     size = 1.0 if pixel is None else check_real(pixel, "pixel")
     limit = given.limit(threshold, size, ESSENTIAL_THRESHOLD)
-    if pixel is None and not (given.threshold is None and threshold is None) and _are_identities(cameras):
-        size = limit / ESSENTIAL_THRESHOLD  # of normalised points only the threshold shows the size of a pixel
+    is_normalised = all(camera.is_pinhole and np.array_equal(camera.matrix, np.eye(3)) for camera in cameras)
+    if pixel is None and is_normalised and not (given.threshold is None and threshold is None):
+        size = limit / ESSENTIAL_THRESHOLD  # only the threshold shows the size of a pixel
     return _find("essential", points1, points2, limit, given.parameters(), (size, size), sizes, rng, cameras)
 
 
@@ -329,10 +330,6 @@ def _form_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., For
         return _focal_length
     is_matrix = len(args) > 2 and not isinstance(args[2], Real | None)
     return _two_cameras if is_matrix else _one_camera
-
-
-def _are_identities(cameras: Cameras) -> bool:
-    return all(each is not None and each.is_pinhole and np.array_equal(each.matrix, np.eye(3)) for each in cameras)
 
 
 def _find(

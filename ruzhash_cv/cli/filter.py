@@ -78,7 +78,8 @@ def run(options: argparse.Namespace) -> None:
     """Run the command."""
     _check(options)
     images = [read_image(path) for path in options.images]
-    masks = [_read_mask(*given) for given in zip((options.mask1, options.mask2), images, options.images, strict=True)]
+    paths = options.mask1, options.mask2
+    masks = [_read_mask(path, image, name) for path, image, name in zip(paths, images, options.images, strict=True)]
     if max(max(image.shape) for image in images) > options.max_size:
         say(f"features are detected in images shrunk to {options.max_size} pixels; --max-size changes it")
     kind, ratio = options.features, options.ratio
