@@ -54,9 +54,7 @@ def well_formed(model: Any, mask: np.ndarray, n: int) -> bool:
 
 @each_finder
 @pytest.mark.parametrize("threshold", [2.5, 3.0])
-def test_model_has_opencv_s_form_and_the_mask_is_every_match_within_the_threshold(
-    find: Finder, threshold: float
-) -> None:
+def test_model_has_opencv_s_form_and_the_mask_its_matches_within_the_threshold(find: Finder, threshold: float) -> None:
     pair = drawn(find)
     model, mask = find(pair.points1, pair.points2, threshold=threshold)
     assert model is not None
