@@ -10,8 +10,6 @@ beside the results, out of the repository, and a second call computes what is mi
 rows stale, a change of the truth those of all methods. `--store` writes the means into `results`.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -1,7 +1,5 @@
 """Every method under comparison behind one call, (problem, seed) -> Answer; `report.ABSENT` names what is missing here."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -6,8 +6,6 @@
 A part of a document between `<!-- NAME -->` and `<!-- /NAME -->` is replaced, and nothing else.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Readable NumPy twins of the kernels: each says in a few lines what its kernel has to return."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """How a command refuses what it cannot use."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Matches of known cameras: planes and motions in rays, of distorted images, of fisheyes and of 360 degrees."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from typing import Any

@@ -1,7 +1,5 @@
 """The command line: tables on stdout, messages on stderr, status 2 and one line where the input is no good."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import subprocess

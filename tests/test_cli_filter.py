@@ -1,7 +1,5 @@
 """The options of ``ruzhash-cv filter``, and how the command line ends."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

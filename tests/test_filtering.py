@@ -1,7 +1,5 @@
 """The filter on scenes whose answer is known, and on input that is repeated, scarce or absurd."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import itertools

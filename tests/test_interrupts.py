@@ -1,7 +1,5 @@
 """Ctrl-C: public functions hold it until their end, and raise it as KeyboardInterrupt and nothing else."""
 
-from __future__ import annotations
-
 import signal
 import socket
 import threading

@@ -1,7 +1,5 @@
 """One model in OpenCV's form: its contract, on every form of input OpenCV takes, and its accuracy against the truth."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

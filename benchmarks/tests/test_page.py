@@ -1,7 +1,5 @@
 """The tables of docs/benchmarks.md and README.md are those of the CSVs, and what is ahead of the package is told."""
 
-from __future__ import annotations
-
 import evaluate
 import page
 import pandas as pd

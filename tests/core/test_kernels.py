@@ -6,8 +6,6 @@ shortest way to the kernel, itself or the function around it, and returns an arr
 names the kernels that it runs, module and function.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

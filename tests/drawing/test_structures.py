@@ -1,7 +1,5 @@
 """Motions and planes in separate colours, distinct without red-green vision too."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import combinations
 from typing import Any

@@ -1,7 +1,5 @@
 """COLMAP databases: the same rows for any jobs, batches and interruptions, and one line for what cannot be used."""
 
-from __future__ import annotations
-
 import csv
 import gc
 import hashlib

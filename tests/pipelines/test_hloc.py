@@ -1,7 +1,5 @@
 """hloc's files: its reader finds in ours what was kept, and one line for what cannot be used."""
 
-from __future__ import annotations
-
 import csv
 import itertools
 import os

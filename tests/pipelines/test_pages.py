@@ -1,7 +1,5 @@
 """A folder of pages: what is in it after a run, a second run, and one that was killed. No browser is needed."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

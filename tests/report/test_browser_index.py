@@ -1,7 +1,5 @@
 """The index of many pairs in a browser: what its table, its filters and the heat map show, and where clicks lead."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The page of a pair in a browser: what its controls, the pointer and clicks change."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What both forests share: the numbers of section 4, and the rows of trees."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from typing import Any
