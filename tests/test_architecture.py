@@ -67,8 +67,8 @@ MOST_LINES = {
     "package": 14_933,
     "core": 6_752,
     "tests": 13_713,
-    "benchmarks": 6_882,
-    "tests of benchmarks": 1_170,
+    "benchmarks": 6_851,
+    "tests of benchmarks": 1_146,
 }
 
 
