@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from public_calls import calls
 from scipy.stats import chi2
-from two_views import MAKE, random_fundamental_matrices, random_homographies
+from two_views import MAKE
 
 from ruzhash_cv import Camera, paper
 from ruzhash_cv.core.families import FAMILIES as PIXELS
@@ -220,11 +220,6 @@ def truncated_costs(squared: np.ndarray, weights: np.ndarray, reaches: np.ndarra
     return costs
 
 
-def pixels_and(models: Callable[[Rng, int], np.ndarray]) -> Callable[[Rng, int], tuple[np.ndarray, ...]]:
-    """Return what draws matches (n, 4) in pixels, and three models."""
-    return lambda rng, n: (rng.uniform(0, 600, (n, 4)), models(rng, 3).reshape(-1, 9))
-
-
 def ray_models(rng: Rng, n: int) -> tuple[np.ndarray, np.ndarray]:
     return rng.normal(size=(n, 10)), rng.normal(size=(3, 9))
 
@@ -253,9 +248,6 @@ H, F = PIXELS.values()
 TABLE = (
     Row("draw.pair_up", lambda rng, n: (rng.uniform(0, 9, (n, rng.choice([4, 10]))), rng.integers(n, size=(2, 20)), 4.0, 6),
         paired_up, naive.paired_up),
-    Row("fit.squared_residuals", pixels_and(random_homographies), H.squared_residuals, residuals(naive.transfer_error), 1e-5, 1e-9),
-    Row("fit.squared_residuals", pixels_and(random_fundamental_matrices), F.squared_residuals, residuals(naive.sampson_distance),
-        1e-5, 1e-9),
     Row("fit.squared_residuals", ray_models, H.squared_residuals, residuals(naive.ray_transfer_error), 1e-6),
     Row("fit.squared_residuals", ray_models, RAYS.squared_residuals, residuals(naive.ray_sampson_distance), 1e-6, 1e-15),
     *(Row("rays.fit_in_rounds", matches_of(of.name), fits_of(of), geometric(of.name), 0.0, 1e-6) for of in (H, F)),
