@@ -1,7 +1,5 @@
 """AdelaideRMF: its labelled matches, and fresh SIFT and ORB matches on its images."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 

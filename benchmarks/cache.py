@@ -1,7 +1,5 @@
 """Arrays that take long to make, kept in the user's cache so that a second run starts at once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

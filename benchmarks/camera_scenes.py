@@ -1,7 +1,5 @@
 """The drawn pairs of `pose_scenes` seen through lenses: barrel and cushion distortion, and fisheyes of nearly 180 degrees."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial

@@ -7,8 +7,6 @@ A line has the problem and the call, then 16 letters each of mask, labels, score
 `evaluate.py compare` says by how much F1 differs.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 from collections.abc import Iterable, Iterator

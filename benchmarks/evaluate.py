@@ -10,8 +10,6 @@ beside the results, out of the repository, and a second call computes what is mi
 rows stale, a change of the truth those of all methods. `--store` writes the means into `results`.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time
@@ -194,12 +192,8 @@ def motion_row(problem: Problem, answer: Answer) -> Row:
     """Whether the first motion is rigid and of little noise, how many motions there are, and what is kept."""
     motions = answer.result.motions
     kept = answer.mask[problem.labels > 0].mean() if problem.labels.any() else np.nan
-    return {
-        "motion": any(of.kind != "homography" and of.noise_scale < PRECISE for of in motions[:1]),
-        "motions": len(motions),
-        "several": len(motions) > 1,
-        "kept": kept,
-    }
+    precise = any(of.kind != "homography" and of.noise_scale < PRECISE for of in motions[:1])
+    return {"motion": precise, "motions": len(motions), "several": len(motions) > 1, "kept": kept}
 
 
 def pose_row(problem: Problem, answer: Answer) -> Row:

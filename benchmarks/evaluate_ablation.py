@@ -8,8 +8,6 @@ Rows of single problems are kept beside the results, out of the repository. A se
 package makes all rows stale.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 from functools import partial

@@ -8,8 +8,6 @@ are given what `find_structures` is not: the threshold, 2.5 standard deviations 
 The second table has the ROC AUC of anomalies by `PreferenceIsolationForest`, with its defaults, beside scikit-learn's detectors.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 import warnings

@@ -3,8 +3,6 @@
 python benchmarks/front_page.py    # prints the counts and writes docs/images/front.jpg
 """
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

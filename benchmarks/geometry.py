@@ -1,7 +1,5 @@
 """The judge's own residuals and refits, kept apart from the package's on purpose: a fault there must not hide here."""
 
-from __future__ import annotations
-
 import cv2
 import numpy as np
 from numpy.typing import NDArray

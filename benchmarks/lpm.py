@@ -6,8 +6,6 @@ The neighbourhood sizes are 4 to 10 in steps of 2: of those tried on AdelaideRMF
 for LPM at its usual thresholds of 0.8 and 0.5.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import KDTree

@@ -1,7 +1,5 @@
 """Figures of merit: of masks, probabilities, labels, models and poses."""
 
-from __future__ import annotations
-
 import numpy as np
 from geometry import Matrix, Points, residuals
 from numpy.typing import NDArray

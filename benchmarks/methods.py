@@ -1,7 +1,5 @@
 """Every method under comparison behind one call, (problem, seed) -> Answer; `report.ABSENT` names what is missing here."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -225,10 +223,8 @@ def undistorted(problem: Problem) -> tuple[Points, Points]:
     cameras = problem.cameras
     numbers = np.array(cameras.distortion) if cameras.distortion else np.zeros(4)
     undistort = cv2.fisheye.undistortPoints if cameras.fisheye else cv2.undistortPoints
-    first, second = (
-        undistort(np.ascontiguousarray(points)[:, None], K, numbers)[:, 0]
-        for points, K in ((problem.points1, cameras.K1), (problem.points2, cameras.K2))
-    )
+    sides = (problem.points1, cameras.K1), (problem.points2, cameras.K2)
+    first, second = (undistort(np.ascontiguousarray(of)[:, None], K, numbers)[:, 0] for of, K in sides)
     return first, second
 
 
@@ -277,8 +273,8 @@ def calibrated_opencv(problem: Problem, seed: int, **options: float) -> Answer:
     points, focal = undistorted(problem), np.mean([problem.cameras.K1[0, 0], problem.cameras.K2[0, 0]])
     settings = {
         "prob": options.get("confidence", 0.999),
-        "threshold": 1.0 / focal,
         "maxIters": options.get("maxIters", 1000),
+        "threshold": 1 / focal,
     }
     try:
         E, mask = cv2.findEssentialMat(*points, np.eye(3), method=cv2.USAC_MAGSAC, **settings)

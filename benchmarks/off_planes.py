@@ -3,8 +3,6 @@
 python benchmarks/off_planes.py
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import adelaide

@@ -6,8 +6,6 @@
 A part of a document between `<!-- NAME -->` and `<!-- /NAME -->` is replaced, and nothing else.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 from collections.abc import Iterable
@@ -169,11 +167,6 @@ def read(name: str, index: list[str]) -> pd.DataFrame:
     return pd.read_csv(RESULTS / f"{name}.csv", index_col=index, dtype={"commit": str}).sort_index()
 
 
-def accuracy_commands() -> list[str]:
-    """What measures the sections anew; methods that are missing on the machine are left out."""
-    return [f"python benchmarks/evaluate.py accuracy {of} --store" for _, each in SECTIONS.values() for of in each]
-
-
 def short(method: str, models: tuple[str, ...]) -> str:
     """The threshold of a method, and its model if a row has several; in turn or not follows from the scene."""
     threshold = re.search(r"\d+ px", method)[0]
@@ -252,28 +245,16 @@ def unjudged_table(table: pd.DataFrame) -> str:
     return markdown(["off-plane kept / shifted kept", *ROWS], lines)
 
 
-def folded(title: str, text: str) -> str:
-    """A part of the page that folds."""
-    return f"<details><summary>{title}</summary>\n\n{text}\n\n</details>"
-
-
 def stored(name: str, half: str = "judge") -> pd.DataFrame:
-    """A half of a measure beside accuracy; empty if it was not measured."""
-    path = RESULTS / f"{name}.csv"
-    found = (
-        pd.read_csv(path, dtype={"commit": str})
-        if path.exists()
-        else pd.DataFrame(columns=["suite", "half", "method", "problems"])
-    )
+    """A half of a measure beside accuracy."""
+    found = pd.read_csv(RESULTS / f"{name}.csv", dtype={"commit": str})
     return found[found.half == half]
 
 
-def with_command(name: str, table: str) -> str:
+def with_command(name: str, header: list[str], lines: list[list[str]]) -> str:
     """A table, what measures it, and the commits that were measured."""
-    found = stored(name)
-    commits = ", ".join(found.commit.unique()) if "commit" in found else ""
-    told = f" (commit {commits})" if commits else ""
-    return f"{table or 'Not yet measured.'}\n\n`python benchmarks/evaluate.py {name} {BESIDE[name]} --store`{told}"
+    commits, command = ", ".join(stored(name).commit.unique()), f"evaluate.py {name} {BESIDE[name]} --store"
+    return f"{markdown(header, lines)}\n\n`python benchmarks/{command}` (commit {commits})"
 
 
 def measured(name: str) -> str:
@@ -285,7 +266,7 @@ def measured(name: str) -> str:
             cells = [shown(own[title][method]) if title in own else "" for title in titles]
             lines.append([*([str(suite)] if found.suite.nunique() > 1 else []), method_title(method), *cells])
     header = [*(["suite"] if found.suite.nunique() > 1 else []), "method", *titles]
-    return with_command(name, markdown(header, lines) if lines else "")
+    return with_command(name, header, lines)
 
 
 def at_best(own: pd.Series, tuned: pd.Series, name: str, smallest: bool = False) -> str:
@@ -303,7 +284,7 @@ def wrong_table() -> str:
         title = str(suite).replace("one rigid", "rigid scene")
         peers = (at_best(f1, before, name) for _, name in list(PEERS.values())[:2])
         lines.append([title, str(own.problems.max()), shown(f1[OURS], 2), *peers])
-    return with_command("wrong", markdown(["F1", "pairs", OURS, "PoseLib", "USAC_MAGSAC 100k"], lines) if lines else "")
+    return with_command("wrong", ["F1", "pairs", OURS, "PoseLib", "USAC_MAGSAC 100k"], lines)
 
 
 def models_table() -> str:
@@ -318,7 +299,7 @@ def models_table() -> str:
         if errors.notna().any():
             lines.append([known_title(str(suite)), own.commit.iloc[0], str(own.problems.max()), *line])
     header = [MODEL_ERROR, "commit", "pairs", OURS, f"{OURS} 3 px", "PoseLib", "USAC_MAGSAC 100k"]
-    return with_command("models", markdown(header, lines) if lines else "")
+    return with_command("models", header, lines)
 
 
 def calibration_table() -> str:
@@ -329,7 +310,7 @@ def calibration_table() -> str:
         wrong = (shown(own["wrong among the kept"].get(f"{OURS} at {rate:g}", np.nan)) for rate in RATES)
         lines.append([known_title(suite), shown(own["calibration error"][OURS]), *wrong])
     header = ["suite", "calibration error", *(f"wrong at {rate:g}" for rate in RATES)]
-    return with_command("calibration", markdown(header, lines) if lines else "")
+    return with_command("calibration", header, lines)
 
 
 def known_title(suite: str) -> str:
@@ -340,11 +321,8 @@ def known_title(suite: str) -> str:
 def ablation_table() -> str:
     """What leaving out or replacing each rule does to F1, in the mean over suites; the CSV has numbers, measures and suites."""
     found = pd.read_csv(RESULTS / "ablation.csv", index_col="variant")
-    lines = [
-        [name, shown(found.f1[name], 4, found["f1 error"][name], "+")]
-        for name in evaluate_ablation.RULES
-        if name in found.index and name != evaluate_ablation.DEFAULT
-    ]
+    names = [name for name in evaluate_ablation.RULES if name in found.index and name != evaluate_ablation.DEFAULT]
+    lines = [[name, shown(found.f1[name], 4, found["f1 error"][name], "+")] for name in names]
     return markdown(["rule", "F1 minus the default's"], lines)
 
 
@@ -352,11 +330,9 @@ def ahead(table: pd.DataFrame) -> tuple[str, str]:
     """Which methods of one suite and half are ahead of the default in F1, beyond two standard errors and within."""
     better = table[table.lead < -0.0005].sort_values("lead")
     sure = -better.lead > 2 * better.lead_error
-    texts = [
-        [f"{method_title(str(method))}: +{-row.lead:.3f} ± {row.lead_error:.3f}" for method, row in found.iterrows()]
-        for found in (better[sure], better[~sure])
-    ]
-    return "; ".join(texts[0]), "; ".join(texts[1])
+    text = lambda row: f"{method_title(str(row.Index))}: +{-row.lead:.3f} ± {row.lead_error:.3f}"  # noqa: E731
+    first, second = ("; ".join(map(text, of.itertuples())) for of in (better[sure], better[~sure]))
+    return first, second
 
 
 def wins(table: pd.DataFrame) -> str:
@@ -369,7 +345,8 @@ def wins(table: pd.DataFrame) -> str:
         rows.append([*cells, *(text or "none" for text in ahead(own))])
     header = ["suite", "commit", "F1", "better than the default", "better, but not significantly"]
     table_of_words = markdown(header, rows).replace("---:", "---")
-    return folded("Suite by suite: methods better than the default", table_of_words)
+    summary = "<summary>Suite by suite: methods better than the default</summary>"
+    return f"<details>{summary}\n\n{table_of_words}\n\n</details>"
 
 
 def pooled(table: pd.DataFrame, suites: tuple[str, ...], half: str = "judge") -> pd.DataFrame:
@@ -443,8 +420,8 @@ def with_titles(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(method=rows.method.where(~of_all, rows.method.map(method_title)))
 
 
-def draw_overview(table: pd.DataFrame) -> None:
-    """Mean F1 of a few methods on each group of suites: the default's in front."""
+def draw(table: pd.DataFrame) -> None:
+    """Draw the mean F1 of a few methods on each group of suites: the default's in front."""
     found, _ = with_peers(table, COLUMNS.values())
     columns = {name: pooled(found, suites).f1 for name, suites in COLUMNS.items()}
     figure, axes = plt.subplots(figsize=(WIDTH, 5.4), layout="constrained")
@@ -456,14 +433,7 @@ def draw_overview(table: pd.DataFrame) -> None:
     axes.invert_yaxis()
     axes.set(xlabel="mean F1 of the mask; 1 is perfect", xlim=(0.76, 1.005))
     figure.legend(loc="outside upper center")
-
-
-def draw(table: pd.DataFrame) -> None:
-    """Draw and save the plot."""
-    with plt.rc_context(STYLE):
-        draw_overview(table)
-        plt.savefig(PICTURES / "overview.png", dpi=120, metadata={"Software": None})
-        plt.close()
+    figure.savefig(PICTURES / "overview.png", dpi=120, metadata={"Software": None})
 
 
 def fill(text: str, parts: dict[str, str]) -> str:
@@ -478,15 +448,16 @@ def parts() -> dict[str, str]:
     """The text of every part."""
     table = read("accuracy", ["suite", "half", "method"])
     found = {name: measured(name) for name in ("near", "poses", "video")}
-    found |= {
-        "accuracy": accuracy_table(table),
-        "fixed": fixed_table(table),
-        "unjudged": unjudged_table(table),
-        "models": models_table(),
-        "wrong": wrong_table(),
+    of_table = {
+        "accuracy": accuracy_table,
+        "fixed": fixed_table,
+        "unjudged": unjudged_table,
+        "wins": wins,
+        "table": readme_table,
     }
-    found |= {"calibration": calibration_table(), "ablation": ablation_table()}
-    found |= {"wins": wins(table), "table": readme_table(table), "latency": latency()}
+    found |= {name: of(table) for name, of in of_table.items()}
+    found |= {"models": models_table(), "wrong": wrong_table(), "calibration": calibration_table()}
+    found |= {"ablation": ablation_table(), "latency": latency()}
     found["commands"] = "\n".join(f"    {line}" for line in commands())
     found["times"] = times.tables(with_titles(pd.read_csv(RESULTS / "times.csv")))
     return found
@@ -494,9 +465,10 @@ def parts() -> dict[str, str]:
 
 def commands() -> list[str]:
     """What measures all CSVs of `results` anew."""
+    accuracy = [f"accuracy {of}" for _, each in SECTIONS.values() for of in each]
+    measures = [*(f"{name} {of}" for name, of in BESIDE.items()), *accuracy]
     return [
-        *(f"python benchmarks/evaluate.py {name} {told} --store" for name, told in BESIDE.items()),
-        *accuracy_commands(),
+        *(f"python benchmarks/evaluate.py {of} --store" for of in measures),
         "python benchmarks/times.py --store",
         "python benchmarks/evaluate_ablation.py --variants rules --suites photographed adelaidermf",
     ]
@@ -509,7 +481,8 @@ def main() -> None:
     if parser.parse_args().commands:
         print(*commands(), sep="\n")
         return
-    draw(read("accuracy", ["suite", "half", "method"]))
+    with plt.rc_context(STYLE):
+        draw(read("accuracy", ["suite", "half", "method"]))
     found = parts()
     for path in DOCUMENTS:
         path.write_text(fill(path.read_text(encoding="utf-8"), found), encoding="utf-8")

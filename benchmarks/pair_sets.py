@@ -1,7 +1,5 @@
 """Image pairs that share nothing, that share a scene, that only look alike, and scenes behind an overlay; from a seed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import cycle, islice, product

@@ -5,8 +5,6 @@ the plane puts its first point. Off the plane it agrees better where the match g
 it: then the match is a mismatch. One fundamental matrix may hold it all the same, for shifts along one direction look like parallax.
 """
 
-from __future__ import annotations
-
 import cv2
 import numpy as np
 from geometry import Matrix, Points, apply_homography

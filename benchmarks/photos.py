@@ -4,8 +4,6 @@ Two sets of K. Lebeda, J. Matas, O. Chum, "Fixing the Locally Optimized RANSAC",
 `RUZHASH_CV_PHOTOGRAPHED` names the directory that holds `planes` and `rigid`; without it it is looked for beside AdelaideRMF's.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from functools import partial

@@ -1,7 +1,5 @@
 """Rendered and real image pairs as features and mutual nearest neighbours, with the truth about each match and the cameras."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from dataclasses import replace

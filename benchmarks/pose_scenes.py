@@ -3,8 +3,6 @@
 What hides behind what is ignored.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Callable, Iterator
 from itertools import product

@@ -3,8 +3,6 @@
 Camera 1 stands at the origin and looks along z, x to the right and y down, in metres.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

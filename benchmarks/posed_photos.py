@@ -4,8 +4,6 @@ The poses are those of C. Strecha, W. von Hansen, L. Van Gool, P. Fua, U. Thoenn
 multi-view stereo for high resolution imagery", CVPR 2008; SIFT, ratio test .8. Neither is part of this repository.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace

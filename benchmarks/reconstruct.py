@@ -8,8 +8,6 @@ one thread; mapping is not counted. Of the rendered street the cameras and every
 the best similarity. A map is lost where a camera is more than a metre off.
 """
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import tempfile

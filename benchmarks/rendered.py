@@ -1,7 +1,5 @@
 """Rendered scenes with exact truth: correspondences drawn from them, and SIFT or ORB on their images."""
 
-from __future__ import annotations
-
 import hashlib
 import zlib
 from collections.abc import Iterator

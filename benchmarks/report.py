@@ -1,7 +1,5 @@
 """Tables in Markdown, rows of measurements in CSVs, and what a run was made with."""
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import os

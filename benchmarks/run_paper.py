@@ -8,8 +8,6 @@ AdelaideRMF is read from where `fetch_adelaidermf` finds it, the published shape
 them are drawn if that folder is absent.
 """
 
-from __future__ import annotations
-
 import argparse
 import tempfile
 import time

@@ -1,7 +1,5 @@
 """Keypoints on a grid or on lines, as on printed pages: mismatches among them agree exactly with some models."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 

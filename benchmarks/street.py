@@ -1,7 +1,5 @@
 """A street of office fronts that repeat one window, and views along it: exact cameras, and exact truth for every match."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 

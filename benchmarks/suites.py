@@ -1,7 +1,5 @@
 """The suites by name; each yields problems of the half asked for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 

@@ -8,8 +8,6 @@ A line is measured on `--seeds` shuffles of its matches, after one call that is 
 stops after 20 s of a line. Peers fit the one model that a line's scene has at its best threshold, a pose where cameras are known.
 """
 
-from __future__ import annotations
-
 import argparse
 import cProfile
 import os

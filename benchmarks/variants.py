@@ -1,7 +1,5 @@
 """Variants of the method: one function patched by name, or one of its numbers halved or doubled."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager

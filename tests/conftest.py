@@ -1,7 +1,5 @@
 """Shared fixtures: the real data, where it is present."""
 
-from __future__ import annotations
-
 import functools
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Hostile arguments as hypothesis strategies: legal ones in every form, and now and then an absurd one."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from typing import Any

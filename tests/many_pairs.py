@@ -1,7 +1,5 @@
 """Pairs for `filter_pairs`, and digests of what it makes of them."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import time

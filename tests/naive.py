@@ -1,7 +1,5 @@
 """Readable NumPy twins of the kernels: each says in a few lines what its kernel has to return."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence
@@ -63,23 +61,15 @@ def log_likelihood(
 
 
 def densities(
-    distances: Array,
-    structures: Rows,
-    motions: Rows,
-    across: Array,
-    along: Array,
-    heights: Array,
-    powers: Rows,
-    noise_factors: Array,
-) -> Array:
+    distances: Array, structures: Rows, motions: Rows, across: Array, along: Array, heights: Array, powers: Rows, noise_factors: Array
+) -> Array:  # fmt: skip
     """Of each component, Gaussians of the distances to its structure, or across and along the epipolar lines of its motion.
 
     Those of matches are wider by each match's factor of noise, and as much lower in each of as many coordinates as `powers` says.
     """
     rows, distances = [], np.fmin(distances, 1e9)
-    for structure, motion, *scales, height, power in zip(
-        structures, motions, across, along, heights, powers, strict=True
-    ):
+    components = zip(structures, motions, across, along, heights, powers, strict=True)
+    for structure, motion, *scales, height, power in components:
         if motion >= 0:
             off = distances[:, motion]
             along_line = np.sqrt(np.maximum(distances[:, structure] ** 2 - off**2, 0.0))

@@ -1,7 +1,5 @@
 """Points in space seen by two cameras of known poses: on planes, off them, in motion by themselves."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import cv2

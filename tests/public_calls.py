@@ -1,7 +1,5 @@
 """Calls of the public functions that run kernels or OpenCV."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Any

@@ -1,13 +1,16 @@
 """How a command refuses what it cannot use."""
 
-from __future__ import annotations
-
 from typing import Any
+
+import pytest
 
 from ruzhash_cv import cli
 
+Captured = pytest.CaptureFixture[str]
+Patch = pytest.MonkeyPatch
 
-def refusal(arguments: list[Any], captured: Any) -> str:
+
+def refusal(arguments: list[Any], captured: Captured) -> str:
     """Return the one line on stderr that a command ends with, with status 2.
 
     `captured` is capfd for COLMAP, whose own log would show at the level of the process.

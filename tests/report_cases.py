@@ -1,7 +1,5 @@
 """Two planes that move apart and mismatches, with photographs, for the pages."""
 
-from __future__ import annotations
-
 import functools
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Motions and planes of a result in one list, as its table has them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ruzhash_cv.printing import row_labels, table

@@ -1,7 +1,5 @@
 """Matches and preferences for tests of single stages."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ruzhash_cv.core.families.base import GIVEN, CheckedFamily, Residuals

@@ -1,7 +1,5 @@
 """The rooms of the package and the direction of the imports between them, read from its source."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from graphlib import TopologicalSorter

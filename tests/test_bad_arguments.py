@@ -1,7 +1,5 @@
 """One table of arguments that public functions refuse: the error names the argument, the requirement and what arrived."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import cache, partial

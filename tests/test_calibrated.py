@@ -1,7 +1,5 @@
 """Matches of known cameras: planes and motions in rays, of distorted images, of fisheyes and of 360 degrees."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from typing import Any
@@ -275,9 +273,7 @@ def test_points_that_no_ray_leads_to_are_rows_without_a_match() -> None:
         ((Camera(CAMERA1), None, Camera(CAMERA2)), {"rng": 0}),
     ],
 )
-def test_an_essential_matrix_of_two_cameras_is_found_in_opencv_s_form(
-    args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> None:
+def test_an_essential_matrix_of_two_cameras_is_found_in_opencv_s_form(args: Any, kwargs: Any) -> None:
     pixels = with_mismatches(views(depth(200, 0)), 100)
     E, mask = find_essential_matrix(*pixels, *args, **kwargs)
     assert E is not None
@@ -328,9 +324,7 @@ F = 1.0 / 700.0
         ((np.eye(3), cv2.RANSAC, 0.999, F), {"pixel": F}),
     ],
 )
-def test_normalised_points_have_the_essential_matrix_of_the_pixels(
-    args: tuple[Any, ...], kwargs: dict[str, Any], seed: int
-) -> None:
+def test_normalised_points_have_the_essential_matrix_of_the_pixels(args: Any, kwargs: Any, seed: int) -> None:
     camera = Camera([[700.0, 0.0, 320.0], [0.0, 700.0, 240.0], [0.0, 0.0, 1.0]])
     pixels = with_mismatches(pixels_of(depth(200, seed), (camera, camera), seed=seed), 100, seed)
     normalised = [cv2.undistortPoints(each[:, None], camera.matrix, None)[:, 0] for each in pixels]

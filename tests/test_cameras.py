@@ -1,7 +1,5 @@
 """Cameras: pixels to rays and back by OpenCV's and COLMAP's own projections, and what is no camera."""
 
-from __future__ import annotations
-
 import pickle
 from functools import partial
 

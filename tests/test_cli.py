@@ -1,7 +1,5 @@
 """The command line: tables on stdout, messages on stderr, status 2 and one line where the input is no good."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import subprocess
@@ -12,7 +10,7 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from refusals import refusal
+from refusals import Captured, Patch, refusal
 from report_cases import two_planes
 
 import ruzhash_cv
@@ -23,7 +21,6 @@ from ruzhash_cv.datasets import fetch_adelaidermf, load_pair
 from ruzhash_cv.datasets.pairs import data_folder
 from ruzhash_cv.pipelines import filter_pairs
 
-Captured = pytest.CaptureFixture[str]
 DESK = tuple(str(data_folder() / f"desk{number}.jpg") for number in (1, 2))
 
 
@@ -41,9 +38,7 @@ def field(output: str, name: str) -> int:
     return int(found.group(1))
 
 
-def test_demo_compares_every_method_and_draws_both_images(
-    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_demo_compares_every_method_and_draws_both_images(tmp_path: Path, capsys: Captured, monkeypatch: Patch) -> None:
     titles: list[str] = []
     monkeypatch.setattr(demo_command, "titled", lambda picture, title: titles.append(title) or picture)
     folder = tmp_path / "made" / "on demand"
@@ -138,7 +133,7 @@ def test_filter_says_why_too_few_matches_decide_nothing(tmp_path: Path, capsys: 
     ],
 )
 def test_input_of_no_use_gets_one_line(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: list[str], says: str
+    tmp_path: Path, capfd: Captured, monkeypatch: Patch, arguments: list[str], says: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("folder").mkdir()
@@ -187,8 +182,8 @@ def test_wrong_arguments_get_one_line(capsys: Captured, arguments: list[str], sa
         ("pooch", "datasets", lambda: fetch_adelaidermf("barrsmith", data_home="none")),
     ],
 )
-def test_without_an_optional_package_the_error_names_the_extra_before_any_work(
-    package: str, extra: str, call: Any, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+def test_an_absent_package_is_named_with_its_extra_before_any_work(
+    package: str, extra: str, call: Any, monkeypatch: Patch, capsys: Captured
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     monkeypatch.delenv("RUZHASH_CV_DATA", raising=False)

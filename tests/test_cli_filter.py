@@ -1,7 +1,5 @@
 """The options of ``ruzhash-cv filter``, and how the command line ends."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os
@@ -14,14 +12,13 @@ from typing import IO, Any
 import cv2
 import numpy as np
 import pytest
-from refusals import refusal
+from refusals import Captured, Patch, refusal
 
 from ruzhash_cv import cli, filter_points
 from ruzhash_cv.datasets import load_pair
 from ruzhash_cv.datasets.pairs import data_folder
 from ruzhash_cv.pipelines.files import as_unusable
 
-Captured = pytest.CaptureFixture[str]
 DESK = tuple(str(data_folder() / f"desk{number}.jpg") for number in (1, 2))
 
 
@@ -37,7 +34,7 @@ def small(tmp_path: Path) -> tuple[str, str]:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def asked(monkeypatch: Patch) -> dict[str, Any]:
     """What the command asks of the filter."""
     options: dict[str, Any] = {}
 
@@ -186,7 +183,7 @@ def test_an_image_without_features_is_told_why(tmp_path: Path, capsys: Captured)
 # How the command ends
 
 
-def test_ctrl_c_ends_without_a_word(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+def test_ctrl_c_ends_without_a_word(monkeypatch: Patch, capsys: Captured) -> None:
     def interrupt(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 

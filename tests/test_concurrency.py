@@ -1,7 +1,5 @@
 """The same bits from threads and from a process that is forked meanwhile; `pipelines/test_pairs.py` has joblib's workers."""
 
-from __future__ import annotations
-
 import ast
 import multiprocessing
 import threading

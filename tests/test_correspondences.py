@@ -1,7 +1,5 @@
 """Keypoints and matches in every form OpenCV users hold them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import cv2

@@ -1,7 +1,5 @@
 """The site says what there is; `.ci/run` builds it."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import re

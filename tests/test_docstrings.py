@@ -1,7 +1,5 @@
 """numpydoc sections name the arguments and fields that there are, and the examples in docstrings run."""
 
-from __future__ import annotations
-
 import dataclasses
 import doctest
 import importlib

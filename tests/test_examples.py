@@ -1,7 +1,5 @@
 """The examples, and what the README promises, run as a reader would run them."""
 
-from __future__ import annotations
-
 import inspect
 import os
 import re

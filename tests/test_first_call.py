@@ -1,7 +1,5 @@
 """What a process imports for its first calls, and the two builds of the kernels."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

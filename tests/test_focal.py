@@ -1,7 +1,5 @@
 """The focal length of one camera that took both images, and the pose with it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from posed_views import WALL, angles, on_plane, seen, towards, turned

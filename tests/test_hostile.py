@@ -3,8 +3,6 @@
 `HOSTILE_EXAMPLES=5000 pytest tests/test_hostile.py` tries more examples of each test; the default is a few.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 import re

@@ -1,7 +1,5 @@
 """Ctrl-C: public functions hold it until their end, and raise it as KeyboardInterrupt and nothing else."""
 
-from __future__ import annotations
-
 import signal
 import socket
 import threading
@@ -110,9 +108,7 @@ def test_other_threads_touch_no_handler(interruptible: Any) -> None:
 # What it guards
 
 
-def test_opencv_s_solver_never_runs_where_an_interruption_could_reach_it(
-    monkeypatch: pytest.MonkeyPatch, interruptible: Any
-) -> None:
+def test_no_interruption_reaches_opencv_s_solver(monkeypatch: pytest.MonkeyPatch, interruptible: Any) -> None:
     held: list[bool] = []
     solver = cv2.findFundamentalMat
 

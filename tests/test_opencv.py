@@ -1,7 +1,5 @@
 """One model in OpenCV's form: its contract, on every form of input OpenCV takes, and its accuracy against the truth."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -54,9 +52,7 @@ def well_formed(model: Any, mask: np.ndarray, n: int) -> bool:
 
 @each_finder
 @pytest.mark.parametrize("threshold", [2.5, 3.0])
-def test_model_has_opencv_s_form_and_the_mask_is_every_match_within_the_threshold(
-    find: Finder, threshold: float
-) -> None:
+def test_model_has_opencv_s_form_and_the_mask_its_matches_within_the_threshold(find: Finder, threshold: float) -> None:
     pair = drawn(find)
     model, mask = find(pair.points1, pair.points2, threshold=threshold)
     assert model is not None

@@ -1,7 +1,5 @@
 """Poses of motions against those that the cameras had, and what has none."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from dataclasses import replace

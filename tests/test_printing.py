@@ -1,7 +1,5 @@
 """The table of structures, how results print, and how they compare."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Files around the package agree with it: the conda recipe, the workflow, what the documents promise."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

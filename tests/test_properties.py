@@ -3,8 +3,6 @@
 `PROPERTY_EXAMPLES=200 pytest tests/test_properties.py` tries the invariances on more random scenes; the default is a few.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from typing import Any

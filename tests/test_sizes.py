@@ -1,7 +1,5 @@
 """Sizes of keypoints: matches of large ones may lie farther from a model, of small ones only nearer; without sizes nothing changes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """The outlier detector of scikit-learn: its own checks, its tools, and what the detector finds."""
 
-from __future__ import annotations
-
 import pickle
 from typing import Any
 

@@ -1,7 +1,5 @@
 """All structures among points: their number, their points, and the result if there are none."""
 
-from __future__ import annotations
-
 import re
 import runpy
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The door: what gets in, and what is said to what does not."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import cv2

@@ -1,7 +1,5 @@
 """Matches of one plane and of one motion, in pixels, exact or noisy."""
 
-from __future__ import annotations
-
 import numpy as np
 from naive import apply
 from numpy.typing import NDArray

@@ -1,7 +1,5 @@
 """Homographies and fundamental matrices with the paper's algebraic residuals."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 

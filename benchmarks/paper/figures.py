@@ -1,7 +1,5 @@
 """The figures: curves from the CSVs of the sweep; one split, and hashes beside distances."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

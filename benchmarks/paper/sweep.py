@@ -4,8 +4,6 @@ AUC takes PI-Forest's distances from a matrix; times never do. Times are process
 the same rows, so that other load on the machine changes them little and their ratios less.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The tables of the experiments in Markdown, from the CSVs of the sweep."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

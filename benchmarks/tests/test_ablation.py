@@ -1,7 +1,5 @@
 """The variants of the ablation fit the package."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import fields, replace

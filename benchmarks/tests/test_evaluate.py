@@ -1,7 +1,5 @@
 """The runner: methods answer in one form, measures know known answers, problems have their truth."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from dataclasses import replace
 

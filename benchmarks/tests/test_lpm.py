@@ -1,7 +1,5 @@
 """Locality Preserving Matching, as the benchmarks run it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from lpm import locality_preserving_matching, neighbours

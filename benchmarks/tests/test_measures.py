@@ -1,7 +1,5 @@
 """The benchmarks' figures of merit."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from geometry import refit, sampson_distance, transfer_error

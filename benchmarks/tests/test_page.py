@@ -1,6 +1,6 @@
 """The tables of docs/benchmarks.md and README.md are those of the CSVs, and what is ahead of the package is told."""
 
-from __future__ import annotations
+import itertools
 
 import evaluate
 import page
@@ -12,13 +12,9 @@ from methods import OURS
 
 def rows_of(f1: dict[str, list[float]]) -> pd.DataFrame:
     told = dict.fromkeys(MEASURES, 0.5)
-    return pd.DataFrame(
-        [
-            {"suite": "s", "half": "judge", "problem": str(number), "method": method, "seed": 0, **told, "f1": value}
-            for method, values in f1.items()
-            for number, value in enumerate(values)
-        ]
-    )
+    values = [(method, str(number), value) for method, of in f1.items() for number, value in enumerate(of)]
+    rows = pd.DataFrame(values, columns=["method", "problem", "f1"])
+    return rows.assign(suite="s", half="judge", seed=0, **told | {"f1": rows.f1})
 
 
 def test_documents_hold_the_tables_of_the_csvs() -> None:
@@ -43,20 +39,13 @@ def results(tmp_path, monkeypatch: pytest.MonkeyPatch):
 
 
 def test_measures_beside_accuracy_show_the_chosen_methods_and_columns(results) -> None:
-    rows = pd.DataFrame(
-        [
-            ("near misses, photographed", "judge", str(number), method, 0, 0.25)
-            for number in range(3)
-            for method in (OURS, "another")
-        ],
-        columns=[*KEY, "kept"],
-    )
+    pairs = itertools.product("012", (OURS, "another"))
+    rows = pd.DataFrame([("near misses", "judge", *pair, 0, 0.25) for pair in pairs], columns=[*KEY, "kept"])
     store("near", means(rows, [column for column in MEASURE["near"].columns if column[1] == "kept"]))
     table = page.measured("near")
     assert "| ruzhash_cv | 0.250 |" in table
     assert "another" not in table
     assert f"`python benchmarks/evaluate.py near {page.BESIDE['near']} --store`" in table
-    assert page.measured("poses").startswith("Not yet measured.")
 
 
 def test_models_and_calibration_have_a_line_for_each_suite(results) -> None:
@@ -70,7 +59,7 @@ def test_models_and_calibration_have_a_line_for_each_suite(results) -> None:
     assert "| posed | abcdefg | 3 | 0.50 |  | 0.25 (2 px) |  |" in page.models_table()
     columns = ["suite", "half", "method", "problems", "calibration error", "wrong among the kept"]
     rows = [("one plane", "judge", name, 3, 0.1, wrong) for name, wrong in ((OURS, 0.2), (f"{OURS} at 0.05", 0.04))]
-    pd.DataFrame(rows, columns=columns).to_csv(results / "calibration.csv")
+    pd.DataFrame(rows, columns=columns).assign(commit="abcdefg").to_csv(results / "calibration.csv")
     assert "| drawn plane | 0.100 |  | 0.040 |  |" in page.calibration_table()
 
 

@@ -1,7 +1,5 @@
 """Times are measured line by line, and what they are called is what the tables show. No test asserts a time."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

@@ -6,8 +6,6 @@ shortest way to the kernel, itself or the function around it, and returns an arr
 names the kernels that it runs, module and function.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from public_calls import calls
 from scipy.stats import chi2
-from two_views import MAKE, random_fundamental_matrices, random_homographies
+from two_views import MAKE
 
 from ruzhash_cv import Camera, paper
 from ruzhash_cv.core.families import FAMILIES as PIXELS
@@ -222,212 +220,87 @@ def truncated_costs(squared: np.ndarray, weights: np.ndarray, reaches: np.ndarra
     return costs
 
 
+def ray_models(rng: Rng, n: int) -> tuple[np.ndarray, np.ndarray]:
+    return rng.normal(size=(n, 10)), rng.normal(size=(3, 9))
+
+
+def fits_of(family: Any) -> Callable[..., Any]:
+    return lambda data, weights, models: squares_of(family.fit(data, weights, models))
+
+
+def ray_fits(name: str) -> Callable[..., Any]:
+    return lambda data, weights, models: squares_of(
+        naive.fit_rays(name, data, weights[0], models.reshape(3, 3)).reshape(1, 9)
+    )
+
+
+def naive_steps(data: np.ndarray, weights: np.ndarray, models: np.ndarray) -> np.ndarray:
+    pairs = zip(weights, models.reshape(-1, 3, 3), strict=True)
+    return squares_of(np.array([naive.step_fundamental_matrix(data, *each).ravel() for each in pairs]))
+
+
+def naive_likelihoods(squared: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    constants = 3.0, 2, fits._N_STEPS, fits._PRIOR
+    return np.array([naive.log_likelihood(row, weights, *constants) for row in squared])
+
+
+H, F = PIXELS.values()
 TABLE = (
-    Row(
-        "draw.pair_up",
-        lambda rng, n: (rng.uniform(0, 9, (n, rng.choice([4, 10]))), rng.integers(n, size=(2, 20)), 4.0, 6),
-        paired_up,
-        naive.paired_up,
-    ),
-    Row(
-        "fit.squared_residuals",
-        lambda rng, n: (rng.uniform(0, 600, (n, 4)), random_homographies(rng, 3).reshape(-1, 9)),
-        PIXELS["homography"].squared_residuals,
-        residuals(naive.transfer_error),
-        rtol=1e-5,
-        atol=1e-9,
-    ),
-    Row(
-        "fit.squared_residuals",
-        lambda rng, n: (rng.uniform(0, 600, (n, 4)), random_fundamental_matrices(rng, 3).reshape(-1, 9)),
-        PIXELS["fundamental"].squared_residuals,
-        residuals(naive.sampson_distance),
-        rtol=1e-5,
-        atol=1e-9,
-    ),
-    Row(
-        "fit.squared_residuals",
-        lambda rng, n: (rng.normal(size=(n, 10)), rng.normal(size=(3, 9))),
-        PIXELS["homography"].squared_residuals,
-        residuals(naive.ray_transfer_error),
-        rtol=1e-6,
-    ),
-    Row(
-        "fit.squared_residuals",
-        lambda rng, n: (rng.normal(size=(n, 10)), rng.normal(size=(3, 9))),
-        RAYS.squared_residuals,
-        residuals(naive.ray_sampson_distance),
-        rtol=1e-6,
-        atol=1e-15,
-    ),
-    *(
-        Row(
-            "rays.fit_in_rounds",
-            matches_of(name),
-            lambda data, weights, models, family=family: squares_of(family.fit(data, weights, models)),
-            geometric(name),
-            atol=1e-6,
-        )
-        for name, family in PIXELS.items()
-    ),
-    Row(
-        "rays.fit_in_rounds",
-        matches_of("fundamental"),
-        lambda data, weights, models: squares_of(PIXELS["fundamental"].step(data, weights, models)),
-        lambda data, weights, models: squares_of(
-            np.array(
-                [
-                    naive.step_fundamental_matrix(data, *each).ravel()
-                    for each in zip(weights, models.reshape(-1, 3, 3), strict=True)
-                ]
-            )
-        ),
-        atol=1e-5,
-    ),
-    Row(
-        "rays.fit_in_rounds",
-        moved_rays,
-        RAYS.step,
-        lambda data, weights, models: naive.step_essential_matrix(
-            data, weights[0], models.reshape(3, 3), DAMPING
-        ).reshape(1, 9),
-        atol=5e-6,
-    ),
-    *(
-        Row(
-            "rays.fit_in_rounds",
-            moved_rays,
-            lambda data, weights, models, family=family: squares_of(family.fit(data, weights, models)),
-            lambda data, weights, models, name=name: squares_of(
-                naive.fit_rays(name, data, weights[0], models.reshape(3, 3)).reshape(1, 9)
-            ),
-            # No homography fits points in space: its two smallest eigenvalues may be near each other.
-            atol=1e-3 if name == "homography" else 1e-5,
-        )
-        for name, family in PIXELS.items()
-    ),
-    Row(
-        "rays.solve_four",
-        lambda rng, n: (rng.normal(size=(n, 4, 6)),),
-        homographies_of,
-        lambda samples: squares_of(np.array([naive.plane_through(each[:, :3], each[:, 3:]) for each in samples])),
-        atol=1e-7,
-    ),
-    Row(
-        "five_points.solve_five",
-        five_of_a_motion,
-        lambda rays: in_order(through_five(rays)[0]),
-        lambda rays: in_order(naive.five_points(rays[0])),
-        atol=1e-3,
-    ),
-    Row(
-        "rays.place",
-        placed_matrices,
-        lambda data, weights, squared, models: placed(models, data, weights, squared, 3.0),
-        naive_placed,
-        atol=1e-9,
-    ),
-    Row(
-        "lenses.distort",
-        seen_through_a_lens,
-        lambda points, camera: camera._jacobian(points),
-        distorted_by_opencv,
-        atol=1e-12,
-    ),
-    Row(
-        "lenses.undistort",
-        seen_through_a_lens,
-        lambda points, camera: camera._undistorted(distorted_by_opencv(points, camera)[0]),
-        lambda points, camera: points,
-        atol=1e-9,
-    ),
-    *(
-        Row(
-            "rays.fit_in_rounds",
-            near(matches_of(name, 0.3), 30.0),
-            all_reweighted(family),
-            naive_reweighted(family),
-            rtol=1e-4,
-            atol=1e-5,
-        )
-        for name, family in PIXELS.items()
-    ),
-    Row(
-        "fit.write_medians",
-        with_infinity,
-        lambda squared: noise_scales(squared, 2) ** 2,
-        lambda squared: np.array([naive.upper_median(row) for row in squared]) / chi2.ppf(0.5, 2),
-        rtol=1e-12,
-    ),
-    Row(
-        "weigh.write_likelihoods",
-        lambda rng, n: (rng.exponential(4.0, (3, n)) ** 2, rng.random(n) * (rng.random(n) < 0.9)),
-        lambda squared, weights: fits.log_likelihoods(squared, weights, 9.0, 2),
-        lambda squared, weights: np.array(
-            [naive.log_likelihood(row, weights, 3.0, 2, fits._N_STEPS, fits._PRIOR) for row in squared]
-        ),
-        rtol=1e-7,
-    ),
-    Row(
-        "fit.costs_at_reaches",
-        lambda rng, n: (rng.exponential(4.0, (3, n)) ** 2, rng.random(n), np.array([1.0, 3.0])),
-        truncated_costs,
-        lambda squared, weights, reaches: np.minimum(squared[:, None] / reaches[:, None] ** 2, 1.0) @ weights,
-        rtol=1e-12,
-    ),
+    Row("draw.pair_up", lambda rng, n: (rng.uniform(0, 9, (n, rng.choice([4, 10]))), rng.integers(n, size=(2, 20)), 4.0, 6),
+        paired_up, naive.paired_up),
+    Row("fit.squared_residuals", ray_models, H.squared_residuals, residuals(naive.ray_transfer_error), 1e-6),
+    Row("fit.squared_residuals", ray_models, RAYS.squared_residuals, residuals(naive.ray_sampson_distance), 1e-6, 1e-15),
+    *(Row("rays.fit_in_rounds", matches_of(of.name), fits_of(of), geometric(of.name), 0.0, 1e-6) for of in (H, F)),
+    Row("rays.fit_in_rounds", matches_of("fundamental"), lambda *given: squares_of(F.step(*given)), naive_steps, 0.0, 1e-5),
+    Row("rays.fit_in_rounds", moved_rays, RAYS.step, lambda data, weights, models: naive.step_essential_matrix(
+        data, weights[0], models.reshape(3, 3), DAMPING).reshape(1, 9), 0.0, 5e-6),
+    # No homography fits points in space: its two smallest eigenvalues may be near each other.
+    Row("rays.fit_in_rounds", moved_rays, fits_of(H), ray_fits("homography"), 0.0, 1e-3),
+    Row("rays.fit_in_rounds", moved_rays, fits_of(F), ray_fits("fundamental"), 0.0, 1e-5),
+    *(Row("rays.fit_in_rounds", near(matches_of(of.name, 0.3), 30.0), all_reweighted(of), naive_reweighted(of), 1e-4, 1e-5)
+      for of in (H, F)),
+    Row("rays.solve_four", lambda rng, n: (rng.normal(size=(n, 4, 6)),), homographies_of,
+        lambda samples: squares_of(np.array([naive.plane_through(each[:, :3], each[:, 3:]) for each in samples])), 0.0, 1e-7),
+    Row("five_points.solve_five", five_of_a_motion, lambda rays: in_order(through_five(rays)[0]),
+        lambda rays: in_order(naive.five_points(rays[0])), 0.0, 1e-3),
+    Row("rays.place", placed_matrices, lambda data, weights, squared, models: placed(models, data, weights, squared, 3.0),
+        naive_placed, 0.0, 1e-9),
+    Row("lenses.distort", seen_through_a_lens, lambda points, camera: camera._jacobian(points), distorted_by_opencv, 0.0, 1e-12),
+    Row("lenses.undistort", seen_through_a_lens, lambda points, camera: camera._undistorted(distorted_by_opencv(points, camera)[0]),
+        lambda points, camera: points, 0.0, 1e-9),
+    Row("fit.write_medians", with_infinity, lambda squared: noise_scales(squared, 2) ** 2,
+        lambda squared: np.array([naive.upper_median(row) for row in squared]) / chi2.ppf(0.5, 2), 1e-12),
+    Row("weigh.write_likelihoods", lambda rng, n: (rng.exponential(4.0, (3, n)) ** 2, rng.random(n) * (rng.random(n) < 0.9)),
+        lambda squared, weights: fits.log_likelihoods(squared, weights, 9.0, 2), naive_likelihoods, 1e-7),
+    Row("fit.costs_at_reaches", lambda rng, n: (rng.exponential(4.0, (3, n)) ** 2, rng.random(n), np.array([1.0, 3.0])),
+        truncated_costs, lambda squared, weights, reaches: np.minimum(squared[:, None] / reaches[:, None] ** 2, 1.0) @ weights, 1e-12),
     Row("draw.mix", words, each(lambda *given: draw.mix(*given)), each(lambda key, at: np.uint64(naive.mix(key, at)))),
-    Row(
-        "draw.uniform",
-        words,
-        each(lambda *given: draw.uniform(*given)),
-        each(lambda key, at: (naive.mix(key, at) >> 11) / 2**53),
-    ),
-    Row(
-        "draw.draw_rows",
-        lambda rng, n: (*words(rng, 1)[0], np.empty(n, np.int64), int(rng.integers(0, n + 1))),
+    Row("draw.uniform", words, each(lambda *given: draw.uniform(*given)), each(lambda key, at: (naive.mix(key, at) >> 11) / 2**53)),
+    Row("draw.draw_rows", lambda rng, n: (*words(rng, 1)[0], np.empty(n, np.int64), int(rng.integers(0, n + 1))),
         lambda key, rows, psi: draw.draw_rows(key, rows, psi) or rows[:psi],
-        lambda key, rows, psi: naive.draw_rows(key, len(rows), psi),
-    ),
-    Row(
-        "draw.write_branches",
-        lambda rng, n: (some_preferences(rng, n), words(rng, 1)[0][0], int(rng.choice([2, 3, 16, 256, 2**20]))),
-        branches_of,
-        lambda rows, key, n_branches: np.array(
-            [naive.branch_of(row, key, n_branches) % (n_branches + 1) for row in rows]
-        ),
-    ),
-)
+        lambda key, rows, psi: naive.draw_rows(key, len(rows), psi)),
+    Row("draw.write_branches",
+        lambda rng, n: (some_preferences(rng, n), words(rng, 1)[0][0], int(rng.choice([2, 3, 16, 256, 2**20]))), branches_of,
+        lambda rows, key, n_branches: np.array([naive.branch_of(row, key, n_branches) % (n_branches + 1) for row in rows])),
+)  # fmt: skip
 #: Kernels that no row names, and the tests of stages that compare them with their twins.
 TWINS_ELSEWHERE = {
     "draw.count_own_neighbours": "method/test_competition.py",
-    "fit.choose_planes": "method/test_surfaces.py",
-    "fit.fit_planes": "method/test_surfaces.py",
-    "fit.write_plane_equations": "method/test_surfaces.py",
+    **dict.fromkeys(("fit.choose_planes", "fit.fit_planes", "fit.write_plane_equations"), "method/test_surfaces.py"),
     "fit.write_through_two": "families/test_fundamental.py",
     "fit.write_unit_norm": "families/test_linear.py",
-    "fit.lower_least_medians": "families/test_base.py",
-    "fit.write_medians_by_label": "families/test_base.py",
-    "draw.draw": "method/test_sampling.py",
-    "draw.nearest_of_rows": "method/test_sampling.py",
-    "draw.hash_rows": "forests/test_ruzhash.py",
-    "draw.grow_or_route": "forests/test_ruzhash.py",
-    "draw.grow_cells": "../paper/test_voronoi.py",
-    "draw.route_cells": "../paper/test_voronoi.py",
-    "fit.write_preferences": "method/test_preferences.py",
-    "fit.write_rows": "method/test_preferences.py",
-    "fit.choose_models": "method/test_preferences.py",
-    "fit.count_within": "method/test_preferences.py",
-    "fit.write_candidates": "method/test_evidence.py",
-    "five_points.solve_five": "families/test_five_points.py",
-    "lenses.distort": "../test_cameras.py",
-    "lenses.undistort": "../test_cameras.py",
-    "rays.place": "families/test_poses.py",
-    "weigh.follow_leaders": "method/test_matches.py",
-    "weigh.write_evidence": "method/test_evidence.py",
-    "weigh.write_counts": "method/test_evidence.py",
+    **dict.fromkeys(("fit.lower_least_medians", "fit.write_medians_by_label"), "families/test_base.py"),
+    **dict.fromkeys(("draw.draw", "draw.nearest_of_rows"), "method/test_sampling.py"),
+    **dict.fromkeys(("draw.hash_rows", "draw.grow_or_route"), "forests/test_ruzhash.py"),
+    **dict.fromkeys(("draw.grow_cells", "draw.route_cells"), "../paper/test_voronoi.py"),
+    **dict.fromkeys(
+        ("fit.write_preferences", "fit.write_rows", "fit.choose_models", "fit.count_within"),
+        "method/test_preferences.py",
+    ),
+    **dict.fromkeys(("fit.write_candidates", "weigh.write_evidence", "weigh.write_counts"), "method/test_evidence.py"),
     "weigh.choose_structures": "method/test_evidence.py",
-    "weigh.estimate_shares": "method/test_law.py",
-    "weigh.write_probabilities": "method/test_law.py",
+    "weigh.follow_leaders": "method/test_matches.py",
+    **dict.fromkeys(("weigh.estimate_shares", "weigh.write_probabilities"), "method/test_law.py"),
 }
 
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import gc
 import hashlib
 import io
@@ -28,6 +26,7 @@ from ruzhash_cv.datasets import (
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 
 Scenes = Callable[[str], AdelaideScene]
+Patch = pytest.MonkeyPatch
 
 
 def made_up_scene() -> dict[str, np.ndarray]:
@@ -133,9 +132,8 @@ def test_absent_file_names_file_address_and_directories(published: Path, tmp_pat
         assert part in str(caught.value)
 
 
-def test_data_home_goes_before_the_environment_and_one_without_the_file_is_passed_over(
-    published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_data_home_goes_before_the_environment(published: Path, tmp_path: Path, monkeypatch: Patch) -> None:
+    """One without the file is passed over."""
     mine, environment = tmp_path / "mine", tmp_path / "environment"
     for directory, contents in ((mine, MAT), (environment, MAT[:-1])):
         directory.mkdir()

@@ -1,7 +1,5 @@
 """Kept and flagged matches in two colours, and matches coloured by their anomaly scores."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any

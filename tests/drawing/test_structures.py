@@ -1,7 +1,5 @@
 """Motions and planes in separate colours, distinct without red-green vision too."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -95,9 +93,7 @@ def test_rows_without_a_match_are_not_drawn() -> None:
 
 
 @pytest.mark.parametrize("given", [result(), RIGID, STILL])
-def test_the_legend_has_the_names_and_numbers_that_the_result_prints(
-    given: FilterResult, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_legend_has_what_the_result_prints(given: FilterResult, monkeypatch: pytest.MonkeyPatch) -> None:
     legend: list[str] = []
     keep = lambda canvas, groups: legend.extend(group.text for group in groups) or canvas.strip(1)  # noqa: E731
     monkeypatch.setattr(pictures, "caption", keep)

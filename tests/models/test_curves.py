@@ -1,7 +1,5 @@
 """What is special to lines and circles. `test_base.py` tests what all families have."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ruzhash_cv.models import Circles

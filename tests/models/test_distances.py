@@ -1,7 +1,5 @@
 """Distances of given models in pixels, against twins and what they mean in the images."""
 
-from __future__ import annotations
-
 import naive
 import numpy as np
 import pytest

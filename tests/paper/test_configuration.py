@@ -1,7 +1,5 @@
 """The paper's configuration and data; samples, preferences, distances and trees have their plain twins beside this file."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Models of uniform samples, the paper's preferences and distances between their rows, against dense NumPy."""
 
-from __future__ import annotations
-
 import naive
 import numpy as np
 import pytest

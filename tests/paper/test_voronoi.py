@@ -1,7 +1,5 @@
 """The Voronoi forest: path lengths against a plain recursive twin, ties, and what scores may depend on."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

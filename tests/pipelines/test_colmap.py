@@ -1,7 +1,5 @@
 """COLMAP databases: the same rows for any jobs, batches and interruptions, and one line for what cannot be used."""
 
-from __future__ import annotations
-
 import csv
 import gc
 import hashlib
@@ -24,7 +22,7 @@ import pytest
 from many_pairs import ended
 from naive import apply
 from numpy.typing import NDArray
-from refusals import refusal
+from refusals import Captured, Patch, refusal
 from two_views import H
 
 from ruzhash_cv import cli, filter_points
@@ -290,10 +288,8 @@ sys.exit(cli.main(["colmap", sys.argv[1], "--n-jobs", "2", "--batch-size", "4"])
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGTERM cannot be caught there")
 @pytest.mark.parametrize(("number", "status"), [(15, 143), (9, -9)])
-def test_signals_end_a_run_without_a_word_and_its_workers(
-    database: Path, expected: str, number: int, status: int
-) -> None:
-    """pycolmap's handler of SIGTERM prints where the process stood; after SIGKILL joblib warns of the semaphores that are left."""
+def test_signals_end_a_run_and_its_workers(database: Path, expected: str, number: int, status: int) -> None:
+    """Without a word: pycolmap's handler prints where the process stood, joblib warns of semaphores that are left."""
     command = [sys.executable, "-c", TERMINATED, str(database), str(number)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
     try:
@@ -311,7 +307,7 @@ def test_signals_end_a_run_without_a_word_and_its_workers(
 # The command line, and input of no use
 
 
-def test_a_finished_run_that_is_run_again_says_so(database: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_finished_run_that_is_run_again_says_so(database: Path, capfd: Captured) -> None:
     arguments = ["colmap", str(with_pairs(database, (1, 2), PLANE)), "--n-jobs", "1"]
     assert cli.main(arguments) == 0
     capfd.readouterr()
@@ -365,12 +361,10 @@ def with_tables(*tables: str, columns: str = "image_id, name, camera_id") -> Cal
         (with_pair_number(-(2**63)), "cannot read {}: "),
     ],
 )
-def test_a_database_of_no_use_is_refused_in_one_line(
-    database: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], change: Callable[[Path], Any], says: str
-) -> None:
+def test_a_database_of_no_use_is_refused_in_one_line(database: Path, capfd: Captured, change: Any, says: str) -> None:
     """pycolmap would create its tables in any file."""
     change(database)
-    report = tmp_path / "report.csv"
+    report = database.with_name("report.csv")
     report.write_text(",".join(COLUMNS))
     with unchanged(database):
         assert says.format(database) in refusal(["colmap", database, "--report", report], capfd)
@@ -378,7 +372,7 @@ def test_a_database_of_no_use_is_refused_in_one_line(
 
 
 def test_a_read_only_database_is_refused_and_nothing_is_made_beside_it(
-    database: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    database: Path, capfd: Captured, monkeypatch: Patch
 ) -> None:
     execute(database, "PRAGMA journal_mode = WAL")
     beside = sorted(database.parent.iterdir())
@@ -404,7 +398,7 @@ def test_a_read_only_database_is_refused_and_nothing_is_made_beside_it(
     ],
 )
 def test_rows_of_a_false_size_leave_their_pairs_out(
-    database: Path, capfd: pytest.CaptureFixture[str], change: str, says: str | None
+    database: Path, capfd: Captured, change: str, says: str | None
 ) -> None:
     """pycolmap ends the process, hangs, or runs out of memory; two-view geometries are replaced unread."""
     table = change.partition(" ")[0]
@@ -427,9 +421,7 @@ def test_rows_of_a_false_size_leave_their_pairs_out(
     assert (len(written), written[0]) == (4 - n_lost, (1,))
 
 
-def test_verified_pairs_are_skipped_and_overwrite_filters_them(
-    database: Path, expected: str, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_verified_pairs_are_skipped_and_overwrite_filters_them(database: Path, expected: str, capfd: Captured) -> None:
     foreign = pycolmap.TwoViewGeometry(config=3, inlier_matches=np.zeros((1, 2), np.uint32))
     with pycolmap.Database.open(database) as db:
         db.write_two_view_geometry(1, 2, foreign)
@@ -445,20 +437,16 @@ def test_verified_pairs_are_skipped_and_overwrite_filters_them(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("name", "says"),
     [
-        (["--report", "report.txt"], "end 'report.txt' in .csv"),
-        (["--report", "no/r.csv"], "no directory"),
-        (["--report", "folder.csv"], "it is a directory"),
-        (["--report", "link.csv"], "it is an input"),
-        (["--report", "other.csv"], "its columns must be image_id1,image_id2,name1"),
-        (["--report", "marked.csv"], "its columns must be image_id1"),
-        (["--report", "short.csv"], "its row 1 does not have 14 cells"),
-        (["--report", "bytes.csv"], "'utf-8' codec can't decode"),
+        ("report.txt", "end 'report.txt' in .csv"), ("no/r.csv", "no directory"), ("folder.csv", "it is a directory"),
+        ("link.csv", "it is an input"), ("other.csv", "its columns must be image_id1,image_id2,name1"),
+        ("marked.csv", "its columns must be image_id1"), ("short.csv", "its row 1 does not have 14 cells"),
+        ("bytes.csv", "'utf-8' codec can't decode"),
     ],
-)
-def test_a_report_that_cannot_be_written_or_continued_stops_before_the_work(
-    database: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], arguments: list[str], says: str
+)  # fmt: skip
+def test_an_unusable_report_stops_before_the_work(
+    database: Path, monkeypatch: Patch, capfd: Captured, name: str, says: str
 ) -> None:
     """A table that a spreadsheet saved begins with a mark."""
     monkeypatch.chdir(database.parent)
@@ -469,7 +457,7 @@ def test_a_report_that_cannot_be_written_or_continued_stops_before_the_work(
     Path("short.csv").write_text(",".join(COLUMNS) + "\n1,2\n" + "1," * 12 + "1\n")
     Path("bytes.csv").write_bytes(b"\xff\xfe\x00")
     with unchanged(database):
-        assert says in refusal(["colmap", str(database), *arguments], capfd)
+        assert says in refusal(["colmap", str(database), "--report", name], capfd)
 
 
 def test_options_are_checked(database: Path) -> None:
@@ -481,12 +469,12 @@ def test_options_are_checked(database: Path) -> None:
             verify(database, **{option: value})
 
 
-def test_a_database_that_another_run_filters_is_refused(database: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_database_that_another_run_filters_is_refused(database: Path, capfd: Captured) -> None:
     with colmap_database.opened(database):
         assert f"{database} is in use by another run" in refusal(["colmap", str(database)], capfd)
 
 
-def test_a_database_locked_by_another_process(database: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_database_locked_by_another_process(database: Path, capfd: Captured) -> None:
     code = (
         "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None);"
         "c.execute('BEGIN EXCLUSIVE'); print('locked', flush=True); sys.stdin.read()"
@@ -500,7 +488,7 @@ def test_a_database_locked_by_another_process(database: Path, capfd: pytest.Capt
 
 
 def test_a_pair_that_cannot_be_read_is_told_and_the_others_are_done(
-    database: Path, tmp_path: Path, expected: str, capfd: pytest.CaptureFixture[str]
+    database: Path, tmp_path: Path, expected: str, capfd: Captured
 ) -> None:
     with pycolmap.Database.open(database) as db:
         db.write_matches(1, N_VIEWS + 1, np.array([[0, 0], [3, 500]], np.uint32))
@@ -520,9 +508,7 @@ def test_a_pair_that_cannot_be_read_is_told_and_the_others_are_done(
     assert reasons["bare.jpg"] == "a match names keypoint 1 of image bare.jpg, which has 0"
 
 
-def test_a_full_disk_is_told_before_a_batch_is_written(
-    database: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_is_told_before_a_batch_is_written(database: Path, capfd: Captured, monkeypatch: Patch) -> None:
     free = iter([2**30, 2**30, 2**10])
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=next(free)))
     said = refusal(["colmap", str(database), "--n-jobs", "1", "--batch-size", "4"], capfd)
@@ -552,7 +538,7 @@ def test_failed_close_is_reported_and_not_repeated() -> None:
 
 
 def test_every_pair_has_one_page_also_after_a_resumed_run(
-    database: Path, tmp_path: Path, expected: str, capsys: pytest.CaptureFixture[str]
+    database: Path, tmp_path: Path, expected: str, capsys: Captured
 ) -> None:
     pytest.importorskip("bokeh")
     pages = tmp_path / "pages"
@@ -616,12 +602,12 @@ def test_a_calibrated_geometry_has_the_angle_of_its_rays() -> None:
 
 
 @pytest.mark.parametrize(
-    ("prior", "calibrated", "known"), [(False, None, False), (True, False, False), (False, True, True)]
+    ("prior", "flag", "known"),
+    [(False, [], False), (True, ["--no-calibrated"], False), (False, ["--calibrated"], True)],
 )
-def test_cameras_are_known_where_their_focal_length_is_a_prior_or_the_caller_says_so(
-    database: Path, prior: bool, calibrated: bool | None, known: bool
+def test_cameras_are_known_by_a_prior_or_by_the_caller(
+    database: Path, prior: bool, flag: list[str], known: bool
 ) -> None:
-    flag = {None: [], True: ["--calibrated"], False: ["--no-calibrated"]}[calibrated]
     with_cameras(with_pairs(database, (1, 4), (2, 6)), prior)
     assert cli.main(["colmap", str(database), *flag, "--n-jobs", "1"]) == 0
     assert [int(item.config) for item in geometries(database).values()] == [2 if known else 3] * 2

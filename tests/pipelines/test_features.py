@@ -1,7 +1,5 @@
 """Pictures and features: what cannot be read gets one line, and shrunken pictures keep their keypoints' places."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

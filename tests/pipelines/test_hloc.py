@@ -1,7 +1,5 @@
 """hloc's files: its reader finds in ours what was kept, and one line for what cannot be used."""
 
-from __future__ import annotations
-
 import csv
 import itertools
 import os
@@ -16,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from refusals import refusal
+from refusals import Captured, Patch, refusal
 from two_views import motion
 
 from ruzhash_cv import Camera, cli, filter_points
@@ -210,7 +208,7 @@ def test_a_pair_of_less_evidence_than_asked_for_is_written_without_a_match(files
 # Input of no use
 
 
-def refused(files: list[Path], capfd: pytest.CaptureFixture[str], *options: str) -> str:
+def refused(files: list[Path], capfd: Captured, *options: str) -> str:
     """Return the one line that the command ends with; it leaves no unfinished file."""
     said = refusal(["hloc", *files, "--n-jobs", "1", *options], capfd)
     assert not list(files[3].parent.rglob(".*.part"))
@@ -221,9 +219,7 @@ def refused(files: list[Path], capfd: pytest.CaptureFixture[str], *options: str)
     ("fault", "index"),
     [(fault, at) for fault in ("missing", "truncated", "spoilt names", "text") for at in (0, 1)] + [("missing", 2)],
 )
-def test_an_input_that_cannot_be_read_is_named(
-    files: list[Path], capfd: pytest.CaptureFixture[str], index: int, fault: str
-) -> None:
+def test_an_input_that_cannot_be_read_is_named(files: list[Path], capfd: Captured, index: int, fault: str) -> None:
     contents = files[index].read_bytes()
     says, spoilt = {
         "missing": ("cannot read {}: No such file", b""),
@@ -246,7 +242,7 @@ def test_an_input_that_cannot_be_read_is_named(
     ],
 )
 def test_an_unknown_pair_is_named_with_its_line(
-    files: list[Path], capfd: pytest.CaptureFixture[str], line: str | None, says: str
+    files: list[Path], capfd: Captured, line: str | None, says: str
 ) -> None:
     files[2].write_text("\n" if line is None else files[2].read_text() + line + "\n")
     assert says in refused(files, capfd)
@@ -256,9 +252,7 @@ def test_an_unknown_pair_is_named_with_its_line(
 @pytest.mark.parametrize(
     "lines", ["im0.jpg im1.jpg\n./im0.jpg im1.jpg", "im0.jpg/ im1.jpg\nim0.jpg im1.jpg", "a/b.jpg c.jpg\na-b.jpg c.jpg"]
 )
-def test_two_pairs_with_one_group_are_refused_before_the_work(
-    files: list[Path], capfd: pytest.CaptureFixture[str], lines: str
-) -> None:
+def test_two_pairs_with_one_group_are_refused_before_the_work(files: list[Path], capfd: Captured, lines: str) -> None:
     points = motion(N, seed=0)
     write_features(files[0], {"im0.jpg": points[:, :2], "im1.jpg": points[:, 2:], "a/b.jpg": points[:, :2]})
     with h5py.File(files[0], "a") as file:
@@ -270,7 +264,7 @@ def test_two_pairs_with_one_group_are_refused_before_the_work(
     assert not files[3].exists()
 
 
-def test_nothing_is_overwritten_unasked(files: list[Path], capfd: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_overwritten_unasked(files: list[Path], capfd: Captured) -> None:
     files[3].write_text("precious")
     assert f"{files[3]} is there already" in refused(files, capfd)
     assert files[3].read_text() == "precious"
@@ -279,14 +273,14 @@ def test_nothing_is_overwritten_unasked(files: list[Path], capfd: pytest.Capture
 
 
 @pytest.mark.parametrize("index", [0, 1, 2])
-def test_an_input_is_never_the_output(files: list[Path], capfd: pytest.CaptureFixture[str], index: int) -> None:
+def test_an_input_is_never_the_output(files: list[Path], capfd: Captured, index: int) -> None:
     before = files[index].read_bytes()
     assert f"{files[index]}: it is an input" in refused([*files[:3], files[index]], capfd, "--overwrite")
     assert files[index].read_bytes() == before
 
 
 def test_a_second_run_with_the_same_output_is_refused_and_the_first_continues(
-    files: list[Path], capfd: pytest.CaptureFixture[str]
+    files: list[Path], capfd: Captured
 ) -> None:
     with new_hdf5(files[3]) as first:
         assert f": {files[3]} is in use by another run\n" in refusal(["hloc", *files, "--n-jobs", "1"], capfd)
@@ -305,18 +299,14 @@ def test_the_unfinished_file_of_a_killed_run_is_removed(files: list[Path]) -> No
     assert not list(files[3].parent.glob(".*.part"))
 
 
-def test_a_full_disk_is_told_before_hdf5_meets_it(
-    files: list[Path], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_is_told_before_hdf5_meets_it(files: list[Path], capfd: Captured, monkeypatch: Patch) -> None:
     free = iter([2**30, 2**20])
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=next(free)))
     assert "less than 64 MB are left on its disk" in refused(files, capfd)
     assert not files[3].exists()
 
 
-def test_a_pair_that_cannot_be_read_is_named_and_the_others_are_done(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_pair_that_cannot_be_read_is_named_and_the_others_are_done(tmp_path: Path, capfd: Captured) -> None:
     keypoints, pairs, matches = scene(3)
     groups = {as_group(*names): partners for names, partners in zip(pairs, matches, strict=True)}
     features = write_features(tmp_path / "features.h5", keypoints)
@@ -428,7 +418,7 @@ def test_points_are_undistorted_by_the_cameras_of_a_reconstruction(files: list[P
     assert len(kept) > 0
 
 
-def test_a_model_that_cannot_be_read_is_named(files: list[Path], capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_model_that_cannot_be_read_is_named(files: list[Path], capfd: Captured) -> None:
     pytest.importorskip("pycolmap")
     assert "cannot read the cameras of none: " in refused(files, capfd, "--reconstruction", "none")
     assert not files[3].exists()

@@ -1,7 +1,5 @@
 """A folder of pages: what is in it after a run, a second run, and one that was killed. No browser is needed."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -130,9 +128,7 @@ def test_photographs_outside_the_folder_and_devices_are_never_read(tmp_path: Pat
 
 
 @pytest.mark.parametrize("size", [None, (WIDTH, HEIGHT), (HEIGHT, WIDTH)])
-def test_photographs_are_shown_as_their_keypoints_saw_them(
-    tmp_path: Path, images: Path, size: tuple[int, int] | None
-) -> None:
+def test_photographs_are_shown_as_their_keypoints_saw_them(tmp_path: Path, images: Path, size: Any) -> None:
     """Phones store portraits on their side, and the EXIF data turns them: COLMAP and hloc do not."""
     assert CASE.img1.shape[:2] == (HEIGHT, WIDTH)
     (images / "a.jpg").write_bytes(portrait(CASE.img1))

@@ -1,7 +1,5 @@
 """Many pairs: the same bits however they are run, none lost for another's sake, and no more in memory than there should be."""
 
-from __future__ import annotations
-
 import functools
 import os
 import signal

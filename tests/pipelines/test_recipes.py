@@ -1,7 +1,5 @@
 """The lines of docs/recipes.md run on what the libraries return: tensors of torch where it is there, and stand-ins for them."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Which kept matches are written for a host: those of the strongest motion."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

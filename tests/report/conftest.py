@@ -1,7 +1,5 @@
 """Pages in a real browser, without a window and without a network."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path

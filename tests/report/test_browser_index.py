@@ -1,7 +1,5 @@
 """The index of many pairs in a browser: what its table, its filters and the heat map show, and where clicks lead."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from pathlib import Path
@@ -72,9 +70,7 @@ def test_words_leave_out_the_pairs_that_do_not_have_them(page: Any) -> None:
 
 
 @pytest.mark.parametrize(("slider", "presses", "place"), [(0, 20, 3), (1, 4, 6)])
-def test_sliders_leave_out_pairs_of_few_kept_matches_or_little_evidence(
-    page: Any, slider: int, presses: int, place: int
-) -> None:
+def test_sliders_leave_out_pairs_of_few_matches_or_evidence(page: Any, slider: int, presses: int, place: int) -> None:
     for _ in range(presses):
         page.locator(".choices .noUi-target").nth(slider).locator(".noUi-handle").press("ArrowRight")
     numbers = [int(text) for text in column(page, place)]

@@ -1,7 +1,5 @@
 """The data of a pair's page, and the page as a file: in one piece, with the data in it. No browser is needed."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

@@ -1,7 +1,5 @@
 """A third family of two views, written here alone: `filter_points` takes it as it takes its own."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What every family offers, the bundled ones and the paper's: solver, residuals, least squares; and the table of families."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -198,9 +196,7 @@ def test_each_row_of_weights_has_its_own_fit_and_weight_zero_no_say(name: str) -
 @every_family
 @pytest.mark.parametrize("weight", [0.0, 1.0])
 @pytest.mark.parametrize("extent", [0.0, 1.0])
-def test_a_fit_to_nothing_or_to_one_point_or_to_a_line_of_them_raises_nothing(
-    name: str, weight: float, extent: float
-) -> None:
+def test_a_fit_to_nothing_or_one_point_or_a_line_raises_nothing(name: str, weight: float, extent: float) -> None:
     family, _, exact = CASES[name]
     sample = exact(np.random.default_rng(0), family.sample_size)
     data = np.ones((20, sample.shape[1])) + extent * np.outer(np.arange(20.0), np.ones(sample.shape[1]))
@@ -256,9 +252,8 @@ def test_medians_by_label_equal_their_twins() -> None:
     write_medians_by_label(squared, labels, rows, work, medians)
     expected = np.full((7, 4), np.inf)
     for label in (0, 1, 3):
-        expected[:, label] = [
-            naive.upper_median(row) if np.isfinite(row).any() else np.inf for row in squared[:, labels == label]
-        ]
+        rows_of = squared[:, labels == label]
+        expected[:, label] = [naive.upper_median(row) if np.isfinite(row).any() else np.inf for row in rows_of]
     np.testing.assert_array_equal(medians, expected)
     least = np.full(4, np.inf)
     lower_least_medians(squared, labels, rows, work, least)
@@ -277,3 +272,4 @@ def test_motions_of_a_plane_go_through_two_matches_off_it() -> None:
         # F'H is antisymmetric: points and their images by the plane are on epipolar lines too.
         product = model.T @ homography.reshape(3, 3)
         np.testing.assert_allclose(product, -product.T, atol=1e-12)
+    assert BOTH[1].from_plane(homography, data[:1], 10, rng).shape == (0, 9)

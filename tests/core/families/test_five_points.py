@@ -1,7 +1,5 @@
 """Essential matrices through five pairs of rays, beside those of their twin, and where there are none or too many."""
 
-from __future__ import annotations
-
 import cv2
 import naive
 import numpy as np

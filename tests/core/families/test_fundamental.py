@@ -1,7 +1,5 @@
 """Fundamental matrices of seven matches, of rank 2 also when they are fitted, and least Sampson distances."""
 
-from __future__ import annotations
-
 import cv2
 import numpy as np
 from scipy.optimize import least_squares

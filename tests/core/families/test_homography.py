@@ -1,7 +1,5 @@
 """Homographies of four matches against the eight equations and OpenCV's, and what has no image."""
 
-from __future__ import annotations
-
 import cv2
 import naive
 import numpy as np

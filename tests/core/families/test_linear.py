@@ -1,7 +1,5 @@
 """What all families of two views share."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

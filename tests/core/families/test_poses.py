@@ -1,7 +1,5 @@
 """The best poses of essential matrices where there are none, or no rows; test_kernels compares others with their twins."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ruzhash_cv.core.families.epipolar import as_essential

@@ -1,7 +1,5 @@
 """Families of rays: residuals against their definitions, models of minimal samples, and fits against their truth."""
 
-from __future__ import annotations
-
 import cv2
 import numpy as np
 import pytest

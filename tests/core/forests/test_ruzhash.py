@@ -1,7 +1,5 @@
 """RuzHash against its plain twin and exact collision frequencies; its forest against a plain tree and the numbers of section 4."""
 
-from __future__ import annotations
-
 import math
 
 import naive

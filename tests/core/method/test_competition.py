@@ -1,7 +1,5 @@
 """Structures that lie among the matches of stronger ones and compete with them for keypoints are no surfaces."""
 
-from __future__ import annotations
-
 import naive
 import numpy as np
 import pytest

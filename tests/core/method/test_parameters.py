@@ -1,10 +1,9 @@
 """Every number of the method has a meaning, is read, and changes results; no stage has a tuned number of its own."""
 
-from __future__ import annotations
-
 import functools
 import importlib
-from dataclasses import FrozenInstanceError, fields, replace
+import itertools
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -124,18 +123,16 @@ def others(name: str) -> list[Any]:
     if FIELDS[name].metadata["kind"] == "share":
         scaled[1] = min(scaled[1], 1.0)
     whole = isinstance(value, int)
-    return [
-        max(int(each), 1) if whole else tuple(map(type(value[0]), each)) if isinstance(value, tuple) else each
-        for each in scaled
-    ]
+    if isinstance(value, tuple):
+        return [tuple(map(type(value[0]), each)) for each in scaled]
+    return [max(int(each), 1) if whole else each for each in scaled]
 
 
 @pytest.mark.parametrize("name", FIELDS)
 def test_another_value_changes_results(name: str) -> None:
     variants = [replace(PARAMETERS, **{name: value}) for value in others(name)]
-    assert any(
-        of(at, each) != of(at) for of in (digest_of, matrix_of) for at in range(len(scenes())) for each in variants
-    )
+    calls = itertools.product((digest_of, matrix_of), range(len(scenes())), variants)
+    assert any(of(at, each) != of(at) for of, at, each in calls)
 
 
 def test_every_number_has_a_meaning_and_a_kind() -> None:
@@ -152,26 +149,15 @@ def test_no_stage_has_a_tuned_number_of_its_own(stage: str) -> None:
     found = vars(importlib.import_module(f"ruzhash_cv.{stage}")).items()
     numbers = {name for name, value in found if isinstance(value, int | float | np.number | np.ndarray)}
     numbers -= {name for name, value in found if isinstance(value, bool)}
-    numbers |= {
-        name for name, value in found if type(value) is tuple and all(isinstance(each, int | float) for each in value)
-    }
+    tuples = {name: value for name, value in found if type(value) is tuple}
+    numbers |= {name for name, value in tuples.items() if all(isinstance(each, int | float) for each in value)}
     tuned = {name for name in numbers if not name.startswith("__")} - NOT_TUNED
     assert tuned == NOT_YET_PARAMETERS.get(stage, set())
 
 
-def test_parameters_are_frozen_and_equal_where_their_numbers_are() -> None:
-    with pytest.raises(FrozenInstanceError):
-        PARAMETERS.unit = 2.0  # type: ignore[misc]
-    with pytest.raises(TypeError, match="units"):
-        replace(PARAMETERS, units=2.0)
-    assert replace(PARAMETERS, unit=2.0) == Parameters(unit=2.0) != PARAMETERS
-    assert hash(Parameters()) == hash(PARAMETERS)
-
-
 def test_scales_and_radii_follow_from_the_numbers() -> None:
-    parameters = Parameters(
-        n_scales=2, widest_scale=6.0, plane_widest_radius=4, motion_widest_radius=6, annulus_steps=3
-    )
+    radii = {"plane_widest_radius": 4, "motion_widest_radius": 6, "annulus_steps": 3}
+    parameters = Parameters(n_scales=2, widest_scale=6.0, **radii)
     np.testing.assert_allclose(parameters.scales, [6.0, 2.0])
     assert parameters.preference_limit == 18.0
     np.testing.assert_allclose(parameters.radii**2, 2.0 ** np.arange(-6, 7))

@@ -1,7 +1,5 @@
 """Minimal samples: what is drawn, what is rejected and counted; neighbourhoods."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
@@ -132,9 +130,7 @@ def test_samples_further_from_affine_than_any_number_are_samples() -> None:
 
 
 @settings(max_examples=400, deadline=None)
-@given(
-    sample=arrays(np.float64, (4, 4), elements=st.integers(0, 6)), alike=st.sampled_from([None, slice(2), slice(2, 4)])
-)
+@given(arrays(np.float64, (4, 4), elements=st.integers(0, 6)), st.sampled_from([None, slice(2), slice(2, 4)]))
 def test_four_matches_are_a_sample_where_their_twin_says_so(sample: np.ndarray, alike: slice | None) -> None:
     """Coordinates on a grid: repeated, collinear and flipped ones are frequent. No distance on it equals the spread, or half.
 
@@ -229,9 +225,8 @@ def test_neighbours_too_far_away_to_tell_are_rows(n: int) -> None:
 def test_seeds_are_spread_over_the_matches_by_weight() -> None:
     """Stratified: of 100 seeds, heavy matches have three times as many as light ones, up to one each."""
     weights = np.repeat([3.0, 1.0], 50)
-    drawn = drawn_from(
-        scattered(100), scattered(100, 1), 2, 100, around=(5,), weights=weights, min_spread=0.0, affine=False
-    )
+    points, options = (scattered(100), scattered(100, 1)), {"min_spread": 0.0, "affine": False}
+    drawn = drawn_from(*points, 2, 100, around=(5,), weights=weights, **options)
     assert abs((drawn.indices[:, 0] < 50).sum() - 75) <= 1
 
 

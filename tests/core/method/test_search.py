@@ -1,7 +1,5 @@
 """What `filter_points` finds on scenes whose answer is known, what it costs at most, and what leads the search."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
