@@ -234,10 +234,10 @@ def jittered(points1: Points, points2: Points) -> tuple[Points, Points]:
 
 CHANGES: dict[str, tuple[Callable[[Points, Points], tuple[Points, Points]], int]] = {
     "another seed": (lambda one, two: (one, two), 1),
-    "images exchanged": (lambda one, two: (two, one), 0),
-    "mirrored": (lambda one, two: (one * [-1, 1], two * [-1, 1]), 0),
+    "images swapped": (lambda one, two: (two, one), 0),
+    "both images mirrored": (lambda one, two: (one * [-1, 1], two * [-1, 1]), 0),
     "jitter of .05 px": (jittered, 0),
-    "a far mismatch": (lambda one, two: (np.vstack([one, [[5e4, 0.0]]]), np.vstack([two, [[0.0, -5e4]]])), 0),
+    "a far mismatch added": (lambda one, two: (np.vstack([one, [[5e4, 0.0]]]), np.vstack([two, [[0.0, -5e4]]])), 0),
 }
 """The changed points and what is added to the seed, by what changes."""
 

@@ -70,6 +70,12 @@ COLUMNS = {
     "planes, no ratio test": ("mutual on photographed planes",),
     "rigid scenes, no ratio test": ("mutual on photographed rigid",),
 }
+#: Rows of the README's table of times, by title and number of matches in `times.csv`.
+TIMED = {
+    ("one plane, 40% wrong", 300): "one plane", ("rigid scene, 40% wrong", 300): "rigid scene",
+    ("unihouse, AdelaideRMF", 2084): "several planes", ("unrelated photographs", 887): "images that share nothing",
+    ("rigid scene, 90% wrong", 1000): "rigid scene, 90 % wrong",
+}  # fmt: skip
 #: Columns of the README's table after the milliseconds, and the columns of the overview that they join.
 README_COLUMNS = {
     "several planes or motions": ("AdelaideRMF planes", "AdelaideRMF motions"),
@@ -385,10 +391,8 @@ def readme_table(table: pd.DataFrame) -> str:
         for row, own in better.iterrows():
             tie = ", a tie" if -own.lead <= 2 * own.lead_error else ""
             rivals.append(f"{row} (+{-own.lead:.3f} ± {own.lead_error:.3f}{tie})")
-        leaders += [f"*{name}*: {'; '.join(rivals)}"] if rivals else []
-    text = "No other row has a higher mean F1 in any column."
-    if leaders:
-        text = f"Higher F1 than ruzhash_cv's, ± one standard error of the difference. {'. '.join(leaders)}."
+        leaders += [f"On *{name}*, other rows have a higher F1: {'; '.join(rivals)}."] if rivals else []
+    text = " ".join(leaders) or "No other row has a higher mean F1 in any column."
     return f"{text}\n\n{markdown(['mean F1 of the mask', 'ms', *README_COLUMNS], lines)}"
 
 
@@ -402,15 +406,17 @@ def milliseconds() -> dict[str, float]:
 
 
 def latency() -> str:
-    """The README's sentence about time."""
+    """The README's table of times, and what a process takes once."""
     rows = pd.read_csv(RESULTS / "times.csv")
-    own = rows[rows.method == OURS].groupby("row", sort=False)["median"]
-    one, last = own.first(), own.max()
+    methods = [OURS, "USAC_MAGSAC 100k", "PoseLib"]
+    table = rows.pivot_table("median", ["title", "n"], "method")[methods]
+    lines = [
+        [title, f"{key[1]:,}", *(shown(ms, int(ms < 10)) for ms in table.loc[key])] for key, title in TIMED.items()
+    ]
+    once = rows[rows.method == OURS].groupby("row")["median"].first()
     return (
-        f"**Latency**, processor time: {one['plane']:.0f} ms for a plane and {one['rigid']:.0f} ms for a rigid scene of 300 matches, "
-        f"{one['unihouse']:.0f} ms for 2,084 matches on several planes, up to {last['unrelated']:.0f} ms for images that share "
-        f"nothing. Import and first call: {one['first']:.1f} s and {one['memory']:.0f} MB of memory. "
-        "[All times](docs/benchmarks.md#time) beside OpenCV and PoseLib."
+        f"{markdown(['processor ms', 'matches', *methods], lines)}\n\n"
+        f"Import and first call: {once['first']:.1f} s, {once['memory']:.0f} MB of memory. [All times](docs/benchmarks.md#time)."
     )
 
 
@@ -448,6 +454,7 @@ def parts() -> dict[str, str]:
     """The text of every part."""
     table = read("accuracy", ["suite", "half", "method"])
     found = {name: measured(name) for name in ("near", "poses", "video")}
+<<<<<<< HEAD
     of_table = {
         "accuracy": accuracy_table,
         "fixed": fixed_table,
@@ -458,6 +465,11 @@ def parts() -> dict[str, str]:
     found |= {name: of(table) for name, of in of_table.items()}
     found |= {"models": models_table(), "wrong": wrong_table(), "calibration": calibration_table()}
     found |= {"ablation": ablation_table(), "latency": latency()}
+=======
+    found |= {"accuracy": accuracy_table(table), "fixed": fixed_table(table), "unjudged": unjudged_table(table)}
+    found |= {"models": models_table(), "wrong": wrong_table(), "calibration": calibration_table()}
+    found |= {"ablation": ablation_table(), "wins": wins(table), "table": readme_table(table), "latency": latency()}
+>>>>>>> 697bec03ab06a3854996feda83443b3ce655b456
     found["commands"] = "\n".join(f"    {line}" for line in commands())
     found["times"] = times.tables(with_titles(pd.read_csv(RESULTS / "times.csv")))
     return found

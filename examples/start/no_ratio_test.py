@@ -4,6 +4,7 @@ No ratio test
 
 Lowe's ratio test throws away a match whose second-best candidate is nearly as good: mismatches, and with them true matches on
 repeated or plain texture. A filter that stands many mismatches can do without it. Here all nearest neighbours go in.
+On harder pairs that finds nothing: there use a mutual check, ``cv2.BFMatcher(crossCheck=True)``, in place of the ratio test.
 """
 
 import cv2
