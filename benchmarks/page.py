@@ -454,22 +454,9 @@ def parts() -> dict[str, str]:
     """The text of every part."""
     table = read("accuracy", ["suite", "half", "method"])
     found = {name: measured(name) for name in ("near", "poses", "video")}
-<<<<<<< HEAD
-    of_table = {
-        "accuracy": accuracy_table,
-        "fixed": fixed_table,
-        "unjudged": unjudged_table,
-        "wins": wins,
-        "table": readme_table,
-    }
-    found |= {name: of(table) for name, of in of_table.items()}
-    found |= {"models": models_table(), "wrong": wrong_table(), "calibration": calibration_table()}
-    found |= {"ablation": ablation_table(), "latency": latency()}
-=======
     found |= {"accuracy": accuracy_table(table), "fixed": fixed_table(table), "unjudged": unjudged_table(table)}
     found |= {"models": models_table(), "wrong": wrong_table(), "calibration": calibration_table()}
     found |= {"ablation": ablation_table(), "wins": wins(table), "table": readme_table(table), "latency": latency()}
->>>>>>> 697bec03ab06a3854996feda83443b3ce655b456
     found["commands"] = "\n".join(f"    {line}" for line in commands())
     found["times"] = times.tables(with_titles(pd.read_csv(RESULTS / "times.csv")))
     return found
