@@ -218,11 +218,10 @@ def take_rows(
 
 def nearest_of_rows(data: double[:, ::1], rows: Py_ssize_t[::1], squares: double[::1], nearest: Py_ssize_t[:, ::1]):
     """Write the nearest rows of data (n, d) to some of them, nearest first: (len(rows), k). Overwrites `squares` (n + k,)."""
+    n: Py_ssize_t = data.shape[0]
     with cython.nogil:
         for item in range(rows.shape[0]):
-            write_nearest(
-                data, data.shape[0], rows[item], nearest.shape[1], address(squares[0]), address(nearest[item, 0])
-            )
+            write_nearest(data, n, rows[item], nearest.shape[1], address(squares[0]), address(nearest[item, 0]))
 
 
 @cython.cfunc
