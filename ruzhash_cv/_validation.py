@@ -55,9 +55,8 @@ def as_plain(value: Any) -> Any:
         return value.get()
     if hasattr(value, "iloc"):  # pandas
         return _table(value)
-    if isinstance(value, (list, tuple)) and any(
-        isinstance(item, np.ma.MaskedArray) or hasattr(item, "detach") for item in value
-    ):
+    items = value if isinstance(value, (list, tuple)) else ()
+    if any(isinstance(item, np.ma.MaskedArray) or hasattr(item, "detach") for item in items):
         return np.array([as_plain(item) for item in value])
     return as_plain(np.asarray(value)) if hasattr(value, "__array__") else value
 

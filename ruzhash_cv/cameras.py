@@ -88,13 +88,11 @@ class Camera(Record):
     ) -> None:
         intrinsics = as_matrix(matrix, "matrix").copy()
         if not (intrinsics[0, 0] > 0.0 and intrinsics[1, 1] > 0.0):
-            raise ValueError(
-                f"`matrix` must have positive focal lengths, got {intrinsics[0, 0]:g} and {intrinsics[1, 1]:g}"
-            )
+            lengths = f"{intrinsics[0, 0]:g} and {intrinsics[1, 1]:g}"
+            raise ValueError(f"`matrix` must have positive focal lengths, got {lengths}")
         if intrinsics[1, 0] != 0.0 or intrinsics[2].tolist() != [0.0, 0.0, 1.0]:
-            raise ValueError(
-                f"`matrix` must be [[fx, s, cx], [0, fy, cy], [0, 0, 1]], as in OpenCV, got {intrinsics.tolist()}"
-            )
+            form = "[[fx, s, cx], [0, fy, cy], [0, 0, 1]]"
+            raise ValueError(f"`matrix` must be {form}, as in OpenCV, got {intrinsics.tolist()}")
         fisheye = check_bool(fisheye, "fisheye")
         numbers = np.zeros(0) if distortion is None else as_reals(distortion, "distortion", "(n,)").copy()
         allowed = _N_DISTORTION[fisheye]

@@ -122,9 +122,8 @@ def look_up(
         arrived, field = "a negative index" if index < 0 else str(index), ("queryIdx", "trainIdx")[side]
         fits_exchanged = ((indices[present] >= 0) & (indices[present] < counts[::-1])).all()
         hint = "; are the images exchanged?" if fits_exchanged else ""
-        raise IndexError(
-            f"`matches[{row}]` has {field} {arrived}, but `{names[side]}` has {counts[side]} keypoints{hint}"
-        )
+        there = f"`{names[side]}` has {counts[side]} keypoints"
+        raise IndexError(f"`matches[{row}]` has {field} {arrived}, but {there}{hint}")
     points1, points2 = np.full((2, len(indices), 2), np.nan)
     points1[present], points2[present] = positions[0][indices[present, 0]], positions[1][indices[present, 1]]
     if of_keypoints is None:

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ruzhash_cv import reasons
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv._interrupts import uninterrupted
 from ruzhash_cv._validation import (
@@ -30,15 +31,6 @@ from ruzhash_cv.core.method.matches import MatchSet
 from ruzhash_cv.core.method.parameters import PARAMETERS, Parameters
 from ruzhash_cv.core.method.scene import Scene
 from ruzhash_cv.correspondences import Keypoints, Matches, look_up
-from ruzhash_cv.reasons import (
-    MIN_MATCHES,
-    sign_of_exchanged_axes,
-    sign_of_focal_length,
-    warn,
-    why_nothing,
-    why_nothing_is_kept,
-    why_too_few,
-)
 from ruzhash_cv.result import FilterResult, Motion, Plane, Search
 
 T = TypeVar("T", bound=np.generic)
@@ -228,9 +220,9 @@ def filter_points(
     with np.errstate(under="ignore"):  # whatever the caller's settings
         result = run(pairs.points1, pairs.points2, families, parameters, options, generator)
     if seen is not None:
-        warn(sign_of_focal_length(seen, pairs.points1, pairs.points2))
+        reasons.warn(reasons.sign_of_focal_length(seen, pairs.points1, pairs.points2))
     for motion in result.motions[:1]:
-        warn(sign_of_exchanged_axes(pairs.points1[motion.mask], pairs.points2[motion.mask]))
+        reasons.warn(reasons.sign_of_exchanged_axes(pairs.points1[motion.mask], pairs.points2[motion.mask]))
     return result
 
 
@@ -257,11 +249,11 @@ def run(
     largest = largest_coordinate(min(pixels))
     sight = None if options.cameras is None else Sight.of(points1, points2, options.cameras, largest)
     matches = MatchSet.of(points1, points2, parameters.unit * pixels[1], sight, pixels, options.sizes)
-    if matches.n_groups < MIN_MATCHES:
-        return _result(Estimate.nothing(matches, families, parameters), options, why_too_few(matches, pixels))
+    if matches.n_groups < reasons.MIN_MATCHES:
+        return _result(Estimate.nothing(matches, families, parameters), options, reasons.why_too_few(matches, pixels))
     estimated = estimate(matches, families, parameters, rng)
     tried = estimated.tried
-    reason = None if len(estimated.scene) or tried is None else why_nothing(matches, pixels, tried.n_models)
+    reason = None if len(estimated.scene) or tried is None else reasons.why_nothing(matches, pixels, tried.n_models)
     return replace(_result(estimated, options, reason), seconds={"total": time.perf_counter() - started})
 
 
@@ -284,7 +276,7 @@ def _result(estimate: Estimate, options: Options, reason: str | None) -> FilterR
             labels = labels.without(np.append(overlays, False)[labels.labels])  # -1, for none, is the last
         motions = _motions(estimate, overlays, labels.labels, options.threshold)
         kept = for_poses(estimate) if motions else None
-        reason = why_nothing_is_kept(labels.keep, len(motions), options.false_discovery_rate)
+        reason = reasons.why_nothing_is_kept(labels.keep, len(motions), options.false_discovery_rate)
     tried = estimate.tried
     return FilterResult(
         _of_given(labels.keep, matches, False),

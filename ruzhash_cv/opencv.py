@@ -290,11 +290,10 @@ def _two_cameras(
     method: Any = None, prob: Any = None, threshold: Any = None, mask: Any = None,
 ) -> Form:  # fmt: skip
     """The same of two cameras."""
-    given = (cameraMatrix1, distCoeffs1, "cameraMatrix1"), (cameraMatrix2, distCoeffs2, "cameraMatrix2")
-    first, second = (
-        Camera.of(matrix if distortion is None else (matrix, distortion), name) for matrix, distortion, name in given
-    )
-    return (first, second), _settings(method, prob, threshold)
+    first = cameraMatrix1 if distCoeffs1 is None else (cameraMatrix1, distCoeffs1)
+    second = cameraMatrix2 if distCoeffs2 is None else (cameraMatrix2, distCoeffs2)
+    cameras = Camera.of(first, "cameraMatrix1"), Camera.of(second, "cameraMatrix2")
+    return cameras, _settings(method, prob, threshold)
 
 
 def _focal_length(

@@ -28,10 +28,9 @@ def why_too_few(matches: MatchSet, pixels: tuple[float, float]) -> str:
     """Say why the matches are too few: there are few, they are all the same, or their unit is not the pixel."""
     reason = f"{matches.n_groups} distinct matches, at least {MIN_MATCHES} are needed"
     if len(matches) == 0 < len(matches.finite):
+        largest = f"{largest_coordinate(min(pixels)):.3g}"
         relative = "" if pixels == (1.0, 1.0) else f" with `pixel` {min(pixels):.3g}"
-        return (
-            f"{reason}: no row has a match of finite coordinates below {largest_coordinate(min(pixels)):.3g}{relative}"
-        )
+        return f"{reason}: no row has a match of finite coordinates below {largest}{relative}"
     if len(matches) == 1 < len(matches.where):
         return f"{reason}: all points are the same"
     if len(matches) >= MIN_MATCHES:

@@ -72,11 +72,9 @@ class FoundStructures(Record):
         return len(self.models)
 
     def __repr__(self) -> str:
-        in_any = int((self.labels >= 0).sum())
-        outcome = (
-            f"{len(self)} {'structure' if len(self) == 1 else 'structures'}, {in_any} of {len(self.labels)} points"
-        )
-        return f"<FoundStructures: {outcome}{'' if self.reason is None else f': {self.reason}'}>"
+        structures, in_any = "structure" if len(self) == 1 else "structures", int((self.labels >= 0).sum())
+        reason = "" if self.reason is None else f": {self.reason}"
+        return f"<FoundStructures: {len(self)} {structures}, {in_any} of {len(self.labels)} points{reason}>"
 
 
 @uninterrupted

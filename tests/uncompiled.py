@@ -121,12 +121,12 @@ class AsPython(ast.NodeTransformer):
     def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:
         if node.module == "cython.cimports.libc.math":
             return None
-        source: ast.expr = ast.Name("cython", ast.Load())
-        if node.module != "cython":
-            assert str(node.module).startswith(f"cython.cimports.{PACKAGE}.")
-            source = call("load", ast.Constant(str(node.module).rpartition(".")[2]))
-        names = [each.name for each in node.names]
-        return [ast.Assign([ast.Name(name, ast.Store())], ast.Attribute(source, name, ast.Load())) for name in names]
+        if node.module == f"cython.cimports.{PACKAGE}":
+            imported = {each.name: call("load", ast.Constant(each.name)) for each in node.names}
+        else:
+            assert node.module == "cython"
+            imported = {each.name: ast.parse(f"cython.{each.name}", mode="eval").body for each in node.names}
+        return [ast.Assign([ast.Name(name, ast.Store())], value) for name, value in imported.items()]
 
     def visit_Import(self, node: ast.Import) -> None:
         pass

@@ -30,13 +30,11 @@ OPENCV = {"cv2.RANSAC": cv2.RANSAC, "cv2.USAC_MAGSAC": cv2.USAC_MAGSAC}
 def add_parser(commands: Commands) -> None:
     """Add the command to the command line."""
     words = "compare with OpenCV's RANSAC and MAGSAC on the bundled image pairs"
-    parser = commands.add_parser(
-        "demo", help=words, description=f"{words[0].upper()}{words[1:]}; draw what each makes of them."
-    )
+    description = f"{words[0].upper()}{words[1:]}; draw what each makes of them."
+    parser = commands.add_parser("demo", help=words, description=description)
     folder = Path("ruzhash_cv_demo")
-    parser.add_argument(
-        "-o", "--output", type=file, default=folder, metavar="DIR", help=f"where pictures go, default {folder}"
-    )
+    words = f"where pictures go, default {folder}"
+    parser.add_argument("-o", "--output", type=file, default=folder, metavar="DIR", help=words)
     parser.add_argument("--pair", action="append", metavar="NAME", help="only this pair, e.g. desk; may be repeated")
     parser.set_defaults(run=run)
 
@@ -50,9 +48,8 @@ def run(options: argparse.Namespace) -> None:
         raise InputError(f"there is no pair {unknown[0]!r}; the bundled ones are {', '.join(PAIR_NAMES)}")
     with as_unusable(f"cannot make the directory {options.output}"):
         options.output.mkdir(parents=True, exist_ok=True)
-    say(
-        f"SIFT, ratio test {RATIO}; OpenCV's threshold {PIXELS:g} px; a match is true within {PIXELS:g} px of the truth"
-    )
+    pixels = f"{PIXELS:g} px"
+    say(f"SIFT, ratio test {RATIO}; OpenCV's threshold {pixels}; a match is true within {pixels} of the truth")
     print(f"{'pair':8} {'method':28} matches  kept flagged precision recall    F1      ms")
     for name in names:
         _compare(load_pair(name), options.output)

@@ -207,9 +207,8 @@ class Files:
             count = len(self.keypoints(name))
             if len(used) and not (used.min() >= 0 and used.max() < count):
                 wrong = used.max() if used.min() >= 0 else used.min()
-                raise UnusableFile(
-                    f"{self._matches.filename}: {self.groups[pair]} names keypoint {wrong} of {name!r}, which has {count}"
-                )
+                place = f"{self._matches.filename}: {self.groups[pair]}"
+                raise UnusableFile(f"{place} names keypoint {wrong} of {name!r}, which has {count}")
         return rows, partners
 
     def size_of(self, pair: Names, side: int) -> tuple[int, int] | None:
@@ -222,9 +221,8 @@ class Files:
     def _read_keypoints(self, name: str) -> Array:
         keypoints = _dataset(self._features, f"{name}/keypoints", "iuf", 2)
         if keypoints.shape[1] < 2:
-            raise UnusableFile(
-                f"{self._features.filename}: keypoints of {name!r} must have shape (n, 2), got {keypoints.shape}"
-            )
+            place = f"{self._features.filename}: keypoints of {name!r}"
+            raise UnusableFile(f"{place} must have shape (n, 2), got {keypoints.shape}")
         return keypoints[:, :2].astype(np.float64)
 
     def _read_sizes(self, name: str) -> Array | None:

@@ -7,26 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bokeh.models import (
-    CDSView,
-    ColorBar,
-    ColumnDataSource,
-    CustomJSTickFormatter,
-    DataTable,
-    FixedTicker,
-    HoverTool,
-    HTMLTemplateFormatter,
-    IndexFilter,
-    LinearColorMapper,
-    LogColorMapper,
-    NumberFormatter,
-    RadioButtonGroup,
-    Range1d,
-    Slider,
-    TableColumn,
-    TapTool,
-    TextInput,
-)
+from bokeh import models
 from bokeh.palettes import Viridis256
 from bokeh.plotting import figure
 
@@ -51,35 +32,34 @@ TOOLTIP = (
 
 def widgets() -> dict[str, Any]:
     """Return the controls by name."""
+    wide: dict[str, Any] = {"sizing_mode": "stretch_width"}
     return {
-        "colour": RadioButtonGroup(labels=["kept", "share kept", "evidence"], active=0),
-        "words": TextInput(title="names or reason contain", sizing_mode="stretch_width"),
-        "least_kept": Slider(title="kept at least", start=0, end=1, step=1, value=0, sizing_mode="stretch_width"),
-        "least_evidence": Slider(
-            title="evidence at least", start=0, end=MOST_EVIDENCE, step=5, value=0, sizing_mode="stretch_width"
-        ),
-        "states": RadioButtonGroup(labels=["all", "decided", "undecided"], active=0),
+        "colour": models.RadioButtonGroup(labels=["kept", "share kept", "evidence"], active=0),
+        "words": models.TextInput(title="names or reason contain", **wide),
+        "least_kept": models.Slider(title="kept at least", start=0, end=1, step=1, value=0, **wide),
+        "least_evidence": models.Slider(title="evidence at least", start=0, end=MOST_EVIDENCE, step=5, value=0, **wide),
+        "states": models.RadioButtonGroup(labels=["all", "decided", "undecided"], active=0),
     }
 
 
 def table() -> dict[str, Any]:
     """Return the table of pairs, which a click on a column's title sorts, with its data and the filter of its rows."""
-    pairs, shown = ColumnDataSource({name: [] for name in COLUMNS}), IndexFilter([])
-    number = {"width": 70, "formatter": NumberFormatter(format="0", text_align="right")}
+    pairs, shown = models.ColumnDataSource({name: [] for name in COLUMNS}), models.IndexFilter([])
+    pictures, texts = (models.HTMLTemplateFormatter(template=template) for template in (PICTURES, NAMES))
+    whole, percent = (models.NumberFormatter(format=form, text_align="right") for form in ("0", "0%"))
+    number = {"width": 70, "formatter": whole}
     columns = [
-        TableColumn(
-            field="id", title="", width=180, sortable=False, formatter=HTMLTemplateFormatter(template=PICTURES)
-        ),
-        TableColumn(field="image1", title="images", width=200, formatter=HTMLTemplateFormatter(template=NAMES)),
-        TableColumn(field="matches", title="matches", **number),
-        TableColumn(field="kept", title="kept", **number),
-        TableColumn(field="share", title="share", width=60, formatter=NumberFormatter(format="0%", text_align="right")),
-        TableColumn(field="motions", title="motions", **number),
-        TableColumn(field="evidence", title="evidence", **number),
-        TableColumn(field="reason", title="reason", width=220),
+        models.TableColumn(field="id", title="", width=180, sortable=False, formatter=pictures),
+        models.TableColumn(field="image1", title="images", width=200, formatter=texts),
+        models.TableColumn(field="matches", title="matches", **number),
+        models.TableColumn(field="kept", title="kept", **number),
+        models.TableColumn(field="share", title="share", width=60, formatter=percent),
+        models.TableColumn(field="motions", title="motions", **number),
+        models.TableColumn(field="evidence", title="evidence", **number),
+        models.TableColumn(field="reason", title="reason", width=220),
     ]
-    drawn = DataTable(
-        source=pairs, view=CDSView(filter=shown), columns=columns, row_height=ROW_HEIGHT, index_position=None, reorderable=False,
+    drawn = models.DataTable(
+        source=pairs, view=models.CDSView(filter=shown), columns=columns, row_height=ROW_HEIGHT, index_position=None, reorderable=False,
         sizing_mode="stretch_both",
     )  # fmt: skip
     return {"table": drawn, "pairs": pairs, "shown": shown}
@@ -87,24 +67,26 @@ def table() -> dict[str, Any]:
 
 def graph() -> dict[str, Any]:
     """Return the heat map of the graph of images, with its data: a cell for each pair in the table, both ways round."""
-    names, cells = ColumnDataSource({"text": []}), ColumnDataSource({name: [] for name in (*COLUMNS, "x", "y")})
+    names = models.ColumnDataSource({"text": []})
+    cells = models.ColumnDataSource({name: [] for name in (*COLUMNS, "x", "y")})
     mappers = {
-        "by_kept": LogColorMapper(Viridis256, low=1, high=10, low_color="#ffffff"),
-        "by_share": LinearColorMapper(Viridis256, low=0.0, high=1.0),
-        "by_evidence": LinearColorMapper(Viridis256, low=0.0, high=MOST_EVIDENCE),
+        "by_kept": models.LogColorMapper(Viridis256, low=1, high=10, low_color="#ffffff"),
+        "by_share": models.LinearColorMapper(Viridis256, low=0.0, high=1.0),
+        "by_evidence": models.LinearColorMapper(Viridis256, low=0.0, high=MOST_EVIDENCE),
     }
     plot = figure(
-        x_range=Range1d(-0.5, 0.5), y_range=Range1d(0.5, -0.5), x_axis_location="above", sizing_mode="stretch_both",
+        x_range=models.Range1d(-0.5, 0.5), y_range=models.Range1d(0.5, -0.5), x_axis_location="above", sizing_mode="stretch_both",
         background_fill_color="#e4e4e4", tools="pan,wheel_zoom,reset", active_scroll="wheel_zoom", toolbar_location=None,
     )  # fmt: skip
-    ticker = FixedTicker(ticks=[])
+    ticker = models.FixedTicker(ticks=[])
     plot.axis.ticker = ticker
-    plot.axis.formatter = CustomJSTickFormatter(args={"names": names}, code="return names.data.text[tick] ?? ''")
+    plot.axis.formatter = models.CustomJSTickFormatter(args={"names": names}, code="return names.data.text[tick] ?? ''")
     plot.xaxis.major_label_orientation = "vertical"
     plot.grid.visible = False
     squares = plot.rect("x", "y", 0.94, 0.94, source=cells, line_color=None)
     squares.nonselection_glyph = squares.selection_glyph = squares.glyph
-    plot.add_tools(HoverTool(renderers=[squares], tooltips=TOOLTIP, limit=1), TapTool(renderers=[squares]))
-    bar = ColorBar(color_mapper=mappers["by_kept"], width=12)
+    hover = models.HoverTool(renderers=[squares], tooltips=TOOLTIP, limit=1)
+    plot.add_tools(hover, models.TapTool(renderers=[squares]))
+    bar = models.ColorBar(color_mapper=mappers["by_kept"], width=12)
     plot.add_layout(bar, "right")
     return {"map": plot, "cells": cells, "names": names, "ticker": ticker, "squares": squares, "bar": bar, **mappers}

@@ -8,26 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from bokeh.models import (
-    Button,
-    CDSView,
-    CheckboxButtonGroup,
-    CheckboxGroup,
-    ColumnDataSource,
-    CustomJSHover,
-    CustomJSTickFormatter,
-    HoverTool,
-    IndexFilter,
-    LinearColorMapper,
-    LogColorMapper,
-    PanTool,
-    RadioButtonGroup,
-    Range1d,
-    RangeSlider,
-    Slider,
-    TapTool,
-    WheelZoomTool,
-)
+from bokeh import models
 from bokeh.plotting import figure
 
 from ruzhash_cv.drawing.pictures import PLASMA
@@ -63,21 +44,22 @@ def tables() -> dict[str, Any]:
     columns |= dict.fromkeys(("lines", "hovered", "chosen"), COLUMNS + OTHER_ENDS)
     columns |= dict.fromkeys(("photo1", "photo2"), ("address", "width", "height"))
     return {
-        **{name: ColumnDataSource({column: [] for column in listed}) for name, listed in columns.items()},
-        "shown_kept": IndexFilter([]),
-        "shown_flagged": IndexFilter([]),
-        "by_part": LinearColorMapper([BACKGROUND], low=-1.5, high=-0.5),
-        "by_probability": LinearColorMapper(PALETTE[::-1], low=0.0, high=1.0),
-        "by_residual": LogColorMapper(PALETTE, low=COLOURED[0], high=COLOURED[1]),
+        **{name: models.ColumnDataSource({column: [] for column in listed}) for name, listed in columns.items()},
+        "shown_kept": models.IndexFilter([]),
+        "shown_flagged": models.IndexFilter([]),
+        "by_part": models.LinearColorMapper([BACKGROUND], low=-1.5, high=-0.5),
+        "by_probability": models.LinearColorMapper(PALETTE[::-1], low=0.0, high=1.0),
+        "by_residual": models.LogColorMapper(PALETTE, low=COLOURED[0], high=COLOURED[1]),
     }
 
 
 def figures(held: dict[str, Any]) -> dict[str, Any]:
     """Return both figures and both patches by name, and lists of the glyphs of each kind."""
+    pixels = "return Number.isFinite(value) ? `${value.toPrecision(3)} px` : 'unknown'"
     text = "return value < 0 ? 'flagged' : part_names.data.text[value]"
     words = {
-        "@residual": CustomJSHover(code="return Number.isFinite(value) ? `${value.toPrecision(3)} px` : 'unknown'"),
-        "@part": CustomJSHover(args={"part_names": held["part_names"]}, code=text),
+        "@residual": models.CustomJSHover(code=pixels),
+        "@part": models.CustomJSHover(args={"part_names": held["part_names"]}, code=text),
     }
     made: dict[str, Any] = {"backdrops": [], "dots": [], "crosses": [], "segments": []}
     for side in (1, 2):
@@ -91,9 +73,9 @@ def figures(held: dict[str, Any]) -> dict[str, Any]:
             _draw_segments(plot, held[name], side, line_width=2, line_color=CHOSEN)
             _draw_ring(plot, held[name], side, size=14)
         active = [segments, crosses, dots]
-        wheel = WheelZoomTool()
-        hover = HoverTool(renderers=active, tooltips=TOOLTIP, formatters=words, limit=1)
-        plot.add_tools(PanTool(), wheel, TapTool(renderers=active), hover)
+        wheel = models.WheelZoomTool()
+        hover = models.HoverTool(renderers=active, tooltips=TOOLTIP, formatters=words, limit=1)
+        plot.add_tools(models.PanTool(), wheel, models.TapTool(renderers=active), hover)
         plot.toolbar.active_scroll = wheel
         for name, glyph in (("segments", segments), ("crosses", crosses), ("dots", dots)):
             made[name].append(glyph)
@@ -108,32 +90,32 @@ def figures(held: dict[str, Any]) -> dict[str, Any]:
 def controls() -> dict[str, Any]:
     """Return the widgets by name; `pair.js` gives them their counts."""
     low, high = (math.log10(end) for end in CHOSEN_BY)
-    as_pixels = CustomJSTickFormatter(
+    as_pixels = models.CustomJSTickFormatter(
         args={"low": low, "high": high},
         code="return tick >= high ? 'any' : tick <= low ? '0 px' : `${(10 ** tick).toPrecision(2)} px`",
     )
     wide: dict[str, Any] = {"sizing_mode": "stretch_width"}
     return {
-        "colour": RadioButtonGroup(labels=["structure", PROBABILITY, "residual"], active=0, **wide),
-        "kinds": CheckboxButtonGroup(labels=["kept", "flagged"], active=[0, 1], **wide),
-        "parts": CheckboxGroup(**wide),
-        "probabilities": RangeSlider(title=PROBABILITY, start=0.0, end=1.0, step=0.01, value=(0.0, 1.0), **wide),
-        "residuals": RangeSlider(
+        "colour": models.RadioButtonGroup(labels=["structure", PROBABILITY, "residual"], active=0, **wide),
+        "kinds": models.CheckboxButtonGroup(labels=["kept", "flagged"], active=[0, 1], **wide),
+        "parts": models.CheckboxGroup(**wide),
+        "probabilities": models.RangeSlider(title=PROBABILITY, start=0.0, end=1.0, step=0.01, value=(0.0, 1.0), **wide),
+        "residuals": models.RangeSlider(
             title="residual", start=low, end=high, step=0.05, value=(low, high), format=as_pixels, **wide
         ),
-        "most_lines": Slider(title="lines at most", start=0, end=MOST_LINES, step=10, value=LINES, **wide),
-        "brightness": Slider(title="brightness", start=0.0, end=1.0, step=0.05, value=DIMMED, **wide),
-        "patch_size": RadioButtonGroup(labels=[f"{2 * half} px" for half in PATCHES], active=PATCH, **wide),
-        "previous": Button(label="‹ less probable"),
-        "next": Button(label="more probable ›"),
-        "reset": Button(label="whole photographs"),
+        "most_lines": models.Slider(title="lines at most", start=0, end=MOST_LINES, step=10, value=LINES, **wide),
+        "brightness": models.Slider(title="brightness", start=0.0, end=1.0, step=0.05, value=DIMMED, **wide),
+        "patch_size": models.RadioButtonGroup(labels=[f"{2 * half} px" for half in PATCHES], active=PATCH, **wide),
+        "previous": models.Button(label="‹ less probable"),
+        "next": models.Button(label="more probable ›"),
+        "reset": models.Button(label="whole photographs"),
     }
 
 
 def _empty() -> Any:
     """Return a figure that is nothing but its frame and fills its place on the page."""
     plot = figure(
-        x_range=Range1d(0, 1), y_range=Range1d(1, 0), sizing_mode="stretch_both", output_backend="webgl", tools=[],
+        x_range=models.Range1d(0, 1), y_range=models.Range1d(1, 0), sizing_mode="stretch_both", output_backend="webgl", tools=[],
         toolbar_location=None, min_border=0, outline_line_color=None, background_fill_color=BACKGROUND,
         border_fill_color=BACKGROUND,
     )  # fmt: skip
@@ -141,29 +123,29 @@ def _empty() -> Any:
     return plot
 
 
-def _draw_photo(plot: Any, photo: ColumnDataSource, alpha: float) -> Any:
+def _draw_photo(plot: Any, photo: models.ColumnDataSource, alpha: float) -> Any:
     size = {"w": "width", "h": "height"}
     return plot.image_url("address", x=0, y=0, **size, source=photo, anchor="top_left", global_alpha=alpha)
 
 
-def _draw_dots(plot: Any, source: ColumnDataSource, side: int, shown: IndexFilter, **style: Any) -> Any:
-    dots = plot.scatter(f"x{side}", f"y{side}", source=source, view=CDSView(filter=shown), size=6, **style)
+def _draw_dots(plot: Any, source: models.ColumnDataSource, side: int, shown: models.IndexFilter, **style: Any) -> Any:
+    dots = plot.scatter(f"x{side}", f"y{side}", source=source, view=models.CDSView(filter=shown), size=6, **style)
     dots.nonselection_glyph = dots.selection_glyph = dots.glyph  # `chosen` is drawn in place of the selection
     return dots
 
 
-def _draw_segments(plot: Any, source: ColumnDataSource, side: int, **style: Any) -> Any:
+def _draw_segments(plot: Any, source: models.ColumnDataSource, side: int, **style: Any) -> Any:
     ends = {"x0": f"x{side}", "y0": f"y{side}", "x1": f"other_x{side}", "y1": f"other_y{side}"}
     segments = plot.segment(**ends, source=source, **style)
     segments.nonselection_glyph = segments.selection_glyph = segments.glyph
     return segments
 
 
-def _draw_ring(plot: Any, source: ColumnDataSource, side: int, size: float) -> None:
+def _draw_ring(plot: Any, source: models.ColumnDataSource, side: int, size: float) -> None:
     plot.scatter(f"x{side}", f"y{side}", source=source, size=size, fill_alpha=0, line_color=CHOSEN, line_width=2)
 
 
-def _draw_expected(plot: Any, source: ColumnDataSource, side: int) -> None:
+def _draw_expected(plot: Any, source: models.ColumnDataSource, side: int) -> None:
     ends = dict(zip(("x0", "y0", "x1", "y1"), EXPECTED_ENDS[4 * side - 4 : 4 * side], strict=True))
     plot.segment(**ends, source=source, line_width=1.5, line_color=EXPECTED)
     plot.scatter(ends["x1"], ends["y1"], source=source, marker="x", size=11, line_width=2, line_color=EXPECTED)

@@ -209,9 +209,9 @@ def some_preferences(rng: Rng, n: int) -> np.ndarray:
 
 def branches_of(rows: np.ndarray, key: np.uint64, n_branches: int) -> np.ndarray:
     """Return the branches of rows at a node; that of the sink is the last."""
-    (n, m), branches = rows.shape, np.empty(len(rows), np.int64)
-    draw.write_branches(rows, key, n_branches, np.arange(n), np.empty(m, np.float32), np.empty(m, np.uint32), branches)
-    return branches
+    (n, m), space = rows.shape, np.tile(np.arange(len(rows)), (3, 1))
+    draw.write_branches(rows, key, n_branches, 0, n, np.empty(m, "f4"), np.empty(m, "u4"), space)
+    return space[2]
 
 
 def truncated_costs(squared: np.ndarray, weights: np.ndarray, reaches: np.ndarray) -> np.ndarray:

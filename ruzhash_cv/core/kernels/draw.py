@@ -218,11 +218,10 @@ def take_rows(
 
 def nearest_of_rows(data: double[:, ::1], rows: Py_ssize_t[::1], squares: double[::1], nearest: Py_ssize_t[:, ::1]):
     """Write the nearest rows of data (n, d) to some of them, nearest first: (len(rows), k). Overwrites `squares` (n + k,)."""
+    n: Py_ssize_t = data.shape[0]
     with cython.nogil:
         for item in range(rows.shape[0]):
-            write_nearest(
-                data, data.shape[0], rows[item], nearest.shape[1], address(squares[0]), address(nearest[item, 0])
-            )
+            write_nearest(data, n, rows[item], nearest.shape[1], address(squares[0]), address(nearest[item, 0]))
 
 
 @cython.cfunc
@@ -479,10 +478,10 @@ def hash_rows(
 @cython.exceptval(check=False)
 @cython.nogil
 def write_branches(
-    rows: cython.float[:, ::1], key: ulonglong, n_branches: Py_ssize_t, order: Py_ssize_t[::1],
-    thresholds: cython.float[::1], ranks: cython.uint[::1], branches: Py_ssize_t[::1],
+    rows: cython.float[:, ::1], key: ulonglong, n_branches: Py_ssize_t, begin: Py_ssize_t, end: Py_ssize_t,
+    thresholds: cython.float[::1], ranks: cython.uint[::1], space: Py_ssize_t[:, ::1],
 ) -> cython.void:  # fmt: skip
-    """Write the branches that some rows take at a node, in `order`; the sink's is the last. Overwrites `thresholds` and `ranks` (m,).
+    """Write the branches that rows from `begin` to `end` take at a node; the sink's is the last. Overwrites `thresholds`, `ranks` (m,).
 
     Of a component's 64 bits 24 are its threshold. A number below 2^32 times b is the branch, drawn evenly, in its high half, and in its
     low half what remains. In the rank, which this is, the last bits are the branch.
@@ -503,9 +502,9 @@ def write_branches(
         product = (bits & low) * cast(ulonglong, n_branches)
         drawn[i] = cast(cython.float, bits >> 40) * unit
         ranked[i] = cast(cython.uint, (product & (low ^ cast(ulonglong, mask))) | (product >> 32))
-    for at in range(order.shape[0]):
-        branch = smallest_rank(address(rows[order[at], 0]), drawn, ranked, n, nothing) & mask
-        branches[at] = branch if branch < n_branches else n_branches
+    for at in range(begin, end):
+        branch = smallest_rank(address(rows[space[ORDER, at], 0]), drawn, ranked, n, nothing) & mask
+        space[BRANCH, at] = branch if branch < n_branches else n_branches
 
 
 def grow_or_route(
@@ -539,8 +538,7 @@ def grow_or_route(
                     child = n_nodes
                 if child >= 0:
                     if begin < end:
-                        order, branches = space[ORDER, begin:end], space[BRANCH, begin:end]
-                        write_branches(rows, keys[tree, node], n_branches, order, thresholds, ranks, branches)
+                        write_branches(rows, keys[tree, node], n_branches, begin, end, thresholds, ranks, space)
                     sort_rows(space, node, child, n_children)
                     n_nodes = child + n_children
                 if grows and child >= 0:

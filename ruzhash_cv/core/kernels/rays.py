@@ -3,22 +3,7 @@
 import cython
 from cython import Py_ssize_t, address, double, p_double, p_Py_ssize_t, uchar
 from cython.cimports.libc.math import INFINITY, fabs, sqrt
-from cython.cimports.ruzhash_cv.core.kernels.fit import (
-    EQUATIONS,
-    MOST_ITERATIONS,
-    OF_MOTION,
-    OF_PLANE,
-    RAYS_OF_PLANE,
-    TRANSFORM,
-    divide_by_norm,
-    make_rank_two,
-    solve,
-    weigh,
-    write_matrix,
-    write_residuals,
-    write_squared_ray_distances,
-    write_transform,
-)
+from cython.cimports.ruzhash_cv.core.kernels import fit
 
 #: What a fit is, beside those of `fit.py`: a step of an essential matrix.
 TURNS = cython.declare(Py_ssize_t, 4)
@@ -75,8 +60,8 @@ def fit_in_rounds(
     scale: double
     fitted: double[9]
     has_rays: cython.bint = points.shape[0] == 6
-    of_plane: Py_ssize_t = RAYS_OF_PLANE if has_rays else OF_PLANE
-    of_model: Py_ssize_t = of_plane if kind == TRANSFORM else of_plane + OF_MOTION
+    of_plane: Py_ssize_t = fit.RAYS_OF_PLANE if has_rays else fit.OF_PLANE
+    of_model: Py_ssize_t = of_plane if kind == fit.TRANSFORM else of_plane + fit.OF_MOTION
     places: p_Py_ssize_t = address(rows[0])
     squared: p_double = address(space[0, 0])
     weights: p_double = address(space[1, 0])
@@ -86,17 +71,17 @@ def fit_in_rounds(
             model = address(models[item, 0])
             own = address(given[item if given.shape[0] > 1 else 0, 0])
             accepted = False
-            for fit in range(n_rounds + 1):
+            for number in range(n_rounds + 1):
                 if width >= 0.0 and not accepted:
-                    write_residuals(of_model, points, models, item, squared)
+                    fit.write_residuals(of_model, points, models, item, squared)
                 for row in range(excluded.shape[1]):
                     if excluded[item, row]:
                         squared[row] = INFINITY
-                n, support, scale = weigh(
+                n, support, scale = fit.weigh(
                     squared, own, points.shape[1], limits[item], width, median, places, weights, work
                 )
                 noise[item] = scale
-                if fit == n_rounds or not support > least:
+                if number == n_rounds or not support > least:
                     break
                 if kind == TURNS:
                     # The residuals after a step are those before the next one.
@@ -105,10 +90,10 @@ def fit_in_rounds(
                         squared, work = work, squared
                 elif has_rays:
                     write_ray_fit(kind, points, places, weights, n, model, room, fitted)
-                elif kind == TRANSFORM:
-                    write_transform(points, places, weights, n, model, room, fitted)
+                elif kind == fit.TRANSFORM:
+                    fit.write_transform(points, places, weights, n, model, room, fitted)
                 else:
-                    write_matrix(kind, points, places, weights, n, model, room, fitted)
+                    fit.write_matrix(kind, points, places, weights, n, model, room, fitted)
                 total = 0.0
                 for k in range(9):
                     total += fitted[k]
@@ -150,10 +135,10 @@ def write_ray_fit(
     for at in range(n):
         row, weight = rows[at], weights[at]
         x1, y1, z1, x2, y2, z2 = rays[0, row], rays[1, row], rays[2, row], rays[3, row], rays[4, row], rays[5, row]
-        if kind != EQUATIONS:
+        if kind != fit.EQUATIONS:
             p, q, r = a * x1 + b * y1 + c * z1, d * x1 + e * y1 + f * z1, g * x1 + h * y1 + last * z1
             square = p * p + q * q + r * r
-            if kind != TRANSFORM:
+            if kind != fit.TRANSFORM:
                 p, q, r = a * x2 + d * y2 + g * z2, b * x2 + e * y2 + h * z2, c * x2 + f * y2 + last * z2
                 square += p * p + q * q + r * r
             weight /= square
@@ -165,7 +150,7 @@ def write_ray_fit(
             for i in range(6):
                 for j in range(6):
                     sums[i][j] += second[i] * first[j]
-    if kind == TRANSFORM:
+    if kind == fit.TRANSFORM:
         # |X2 x Y|^2 = |X2|^2 |Y|^2 - (X2' Y)^2
         for j in range(6):
             total = sums[0][j] + sums[2][j] + sums[5][j]
@@ -180,9 +165,9 @@ def write_ray_fit(
         start[i] = 0.0
         for j in range(9):
             gram[i, j] = sums[product(i // 3, j // 3)][product(i % 3, j % 3)]
-    solve(gram, start, fitted, room[1], 9, MOST_ITERATIONS)
-    if kind != TRANSFORM:
-        make_rank_two(fitted, gram, room[1])
+    fit.solve(gram, start, fitted, room[1], 9, fit.MOST_ITERATIONS)
+    if kind != fit.TRANSFORM:
+        fit.make_rank_two(fitted, gram, room[1])
     carry_rays(fitted, into1, into2)
 
 
@@ -255,7 +240,7 @@ def carry_rays(model: p_double, into1: p_double, into2: p_double) -> cython.void
             for k in range(3):
                 total += between[3 * i + k] * into1[3 * k + j]
             model[3 * i + j] = total
-    divide_by_norm(model, model)
+    fit.divide_by_norm(model, model)
 
 
 # Essential matrices
@@ -284,7 +269,7 @@ def turn(
         for _ in range(4):
             solve_six(gram, slope, damping * trace / 6.0 + 1e-12 * trace, step)
             turn_both(model, step, turned)
-            write_squared_ray_distances(rays, turned, squared)
+            fit.write_squared_ray_distances(rays, turned, squared)
             total = 0.0
             for at in range(n):
                 if weights[at] != 0.0:

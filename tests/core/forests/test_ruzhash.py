@@ -75,9 +75,9 @@ def test_rows_of_zeros_go_to_the_sink_and_rows_of_ones_never() -> None:
 
 def branches_of(rows: np.ndarray, key: int, n_branches: int) -> np.ndarray:
     """Return the branches that rows take at a node; that of the sink is the last."""
-    (n, m), branches = rows.shape, np.empty(len(rows), np.int64)
-    write_branches(rows, np.uint64(key), n_branches, np.arange(n), np.empty(m, "f4"), np.empty(m, "u4"), branches)
-    return branches
+    (n, m), space = rows.shape, np.tile(np.arange(len(rows)), (3, 1))
+    write_branches(rows, np.uint64(key), n_branches, 0, n, np.empty(m, "f4"), np.empty(m, "u4"), space)
+    return space[2]
 
 
 def test_a_component_at_its_threshold_does_not_pass() -> None:
