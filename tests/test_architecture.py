@@ -67,7 +67,7 @@ MOST_LINES = {
     "package": 14_933,
     "core": 6_752,
     "tests": 13_491,
-    "benchmarks": 6_814,
+    "benchmarks": 6_805,
     "tests of benchmarks": 1_138,
 }
 
