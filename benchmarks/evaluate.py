@@ -20,21 +20,12 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import measures
 import numpy as np
 import pandas as pd
+import report
 from geometry import Points, residuals
 from joblib import Parallel, delayed
-from measures import (
-    calibration_error,
-    direction_angle,
-    label_error,
-    mask_quality,
-    model_errors,
-    pose_error,
-    pose_score,
-    roc_auc,
-    rotation_angle,
-)
 from methods import (
     OURS,
     Answer,
@@ -53,19 +44,6 @@ from methods import (
 )
 from posed_photos import NEAR_SUITE
 from problems import Problem, first_seed
-from report import (
-    ABSENT,
-    RESULTS,
-    ROWS,
-    about_this_run,
-    append_row,
-    markdown,
-    package_commit,
-    package_digest,
-    read_rows,
-    shown,
-    truth_digest,
-)
 from suites import GROUPS, SUITES, problems
 
 KEY = ["suite", "half", "problem", "method", "seed"]
@@ -118,7 +96,7 @@ def share_below(limit: float, values: pd.Series) -> float:
 
 def auc_at(limit: float, values: pd.Series) -> float:
     """The AUC of pose errors up to so many degrees."""
-    return float(pose_score(values.to_numpy(), limit).mean())
+    return float(measures.pose_score(values.to_numpy(), limit).mean())
 
 
 # --- What a row holds.
@@ -126,7 +104,7 @@ def auc_at(limit: float, values: pd.Series) -> float:
 
 def f1_of(problem: Problem, answer: Answer) -> float:
     """F1 of the mask."""
-    return mask_quality(answer.mask[problem.judged], problem.labels[problem.judged] > 0)["f1"]
+    return measures.mask_quality(answer.mask[problem.judged], problem.labels[problem.judged] > 0)["f1"]
 
 
 def mask_row(problem: Problem, answer: Answer) -> Row:
@@ -137,10 +115,10 @@ def mask_row(problem: Problem, answer: Answer) -> Row:
         groups = {"off_plane": problem.moved & ~problem.shifted, "shifted": problem.shifted}
         row |= {name: answer.mask[of].mean() for name, of in groups.items() if of.sum() >= FEWEST_OFF_PLANE}
     if answer.scores is not None:
-        row["auc"] = roc_auc(answer.scores[judged], ~true)
+        row["auc"] = measures.roc_auc(answer.scores[judged], ~true)
     if answer.labels is not None:
-        row["label_error"] = label_error(answer.labels[judged], problem.labels[judged])
-    return mask_quality(answer.mask[judged], true) | row
+        row["label_error"] = measures.label_error(answer.labels[judged], problem.labels[judged])
+    return measures.mask_quality(answer.mask[judged], true) | row
 
 
 def near_row(problem: Problem, answer: Answer) -> Row:
@@ -164,7 +142,7 @@ def calibration_row(problem: Problem, answer: Answer) -> Row:
     columns = problem.labels > 0, answer.mask, answer.result.inlier_probabilities
     true, kept, probabilities = (column[judged] for column in columns)
     shares = (kept & ~true).sum() / max(kept.sum(), 1), (1 - probabilities[kept]).sum() / max(kept.sum(), 1)
-    error = calibration_error(probabilities, true)
+    error = measures.calibration_error(probabilities, true)
     return {"error": error, "wrong_share": shares[0], "expected_share": shares[1]}
 
 
@@ -176,14 +154,14 @@ def model_row(problem: Problem, answer: Answer) -> Row:
         row["within"] = float((residuals(problem.kind, answer.model, problem.points1, problem.points2) <= WITHIN).sum())
     if structures:
         masks = [problem.labels[judged] == number for number in structures]
-        row["f1"] = max(mask_quality(answer.mask[judged], mask)["f1"] for mask in masks)
+        row["f1"] = max(measures.mask_quality(answer.mask[judged], mask)["f1"] for mask in masks)
     if problem.exact1 is not None:
         points = [(problem.exact1, problem.exact2)]
         if len(problem.models) > 1:
             nearest = np.argmin([residuals(problem.kind, model, *points[0]) for model in problem.models], axis=0)
             own = [nearest == number for number in np.unique(nearest)]
             points = [(points[0][0][rows], points[0][1][rows]) for rows in own]
-        errors = [model_errors(problem.kind, answer.model, *part) for part in points]
+        errors = [measures.model_errors(problem.kind, answer.model, *part) for part in points]
         row["px"], row["px95"] = min(tuple(np.percentile(of, [50, 95], method="nearest")) for of in errors)
     return row
 
@@ -201,11 +179,11 @@ def pose_row(problem: Problem, answer: Answer) -> Row:
     wrong = (problem.labels[problem.judged] == 0).any()
     parts = dict.fromkeys(("rotation", "translation", "flip"), np.nan)
     if answer.pose is not None:
-        parts["rotation"] = rotation_angle(answer.pose[0], problem.cameras.R)
+        parts["rotation"] = measures.rotation_angle(answer.pose[0], problem.cameras.R)
         if problem.cameras.t.any() and np.any(answer.pose[1]):
-            parts["translation"] = direction_angle(answer.pose[1], problem.cameras.t)
+            parts["translation"] = measures.direction_angle(answer.pose[1], problem.cameras.t)
             parts["flip"] = float(parts["translation"] > FLIPPED)
-    parts |= {"error": pose_error(answer.pose, problem.cameras), "found": answer.pose is not None}
+    parts |= {"error": measures.pose_error(answer.pose, problem.cameras), "found": answer.pose is not None}
     return parts | {"f1": f1_of(problem, answer) if wrong else np.nan}
 
 
@@ -368,7 +346,7 @@ def select(methods: dict[str, Method], wanted: list[str] | None) -> dict[str, Me
     for text in [""] if wanted is None else wanted:
         matches = [text] if text in methods else [name for name in methods if name.startswith(text)]
         if not matches:
-            ABSENT.setdefault(text, "no such method here")
+            report.ABSENT.setdefault(text, "no such method here")
         chosen |= {name: methods[name] for name in matches}
     return chosen
 
@@ -376,12 +354,13 @@ def select(methods: dict[str, Method], wanted: list[str] | None) -> dict[str, Me
 def collect(name: str, measure: Measure, options: argparse.Namespace, n_jobs: int = 1) -> pd.DataFrame:
     """All rows that belong to this call; those that are not there yet are measured, in so many processes."""
     path, methods = options.rows / f"{name}.csv", select(measure.methods(), options.methods)
-    done, keys, missing = set(read_rows(path, MEASURED)[MEASURED].itertuples(index=False, name=None)), set(), []
+    done, keys, missing = set(report.read_rows(path, MEASURED)[MEASURED].itertuples(index=False, name=None)), set(), []
     for half in ("tune", "judge") if options.half == "both" else (options.half,):
         seeds = range(first_seed(half), first_seed(half) + options.seeds)
         for problem in problems(options.suite or list(measure.suites), half, options.per_cell):
             for method, seed in product(methods, seeds):
-                package = package_digest() if measure.is_own or OURS in method else f"peer {truth_digest()}"
+                is_own = measure.is_own or OURS in method
+                package = report.package_digest() if is_own else f"peer {report.truth_digest()}"
                 key = problem.suite, half, problem.name, method, seed, package
                 keys.add(key)
                 missing += [] if key in done else [(key, problem)]
@@ -389,9 +368,9 @@ def collect(name: str, measure: Measure, options: argparse.Namespace, n_jobs: in
         raise SystemExit(f"no problems for {name}: are its files here?")
     calls = (delayed(run_once)(measure, problem, key[3], methods[key[3]], key[4]) for key, problem in missing)
     for count, row in enumerate(Parallel(n_jobs, return_as="generator")(calls)):
-        append_row(path, dict(zip(MEASURED, missing[count][0], strict=True)) | row)
+        report.append_row(path, dict(zip(MEASURED, missing[count][0], strict=True)) | row)
         print(f"\r{name}: {count + 1} of {len(missing)} rows", end="", file=sys.stderr)
-    rows = read_rows(path, MEASURED)
+    rows = report.read_rows(path, MEASURED)
     return rows[[key in keys for key in rows[MEASURED].itertuples(index=False, name=None)]]
 
 
@@ -409,12 +388,12 @@ def table(rows: pd.DataFrame, columns: tuple[Column, ...]) -> str:
     title, name, of_column, digits = columns[0]
     lead, lines = leads(rows.assign(score=[of_column(rows[name].iloc[[at]]) for at in range(len(rows))])), []
     for method, of in rows.groupby("method", sort=False):
-        cells = [shown(column[2](of[column[1]]), column[3]) for column in columns]
-        difference = "" if method == OURS else shown(lead[method]["mean"], digits, lead[method]["sem"], "+")
+        cells = [report.shown(column[2](of[column[1]]), column[3]) for column in columns]
+        difference = "" if method == OURS else report.shown(lead[method]["mean"], digits, lead[method]["sem"], "+")
         lines.append((of_column(of[name]), [str(method), *cells, difference]))
     lines.sort(key=lambda line: line[0], reverse=name in ("f1", "px", "error", "motion", "evidence"))
     header = ["method", *(column[0] for column in columns), f"{title}, {OURS} minus this"]
-    return markdown(header, [line for _, line in lines])
+    return report.markdown(header, [line for _, line in lines])
 
 
 def summary(rows: pd.DataFrame) -> pd.DataFrame:
@@ -446,7 +425,7 @@ def means(rows: pd.DataFrame, columns: tuple[Column, ...]) -> pd.DataFrame:
 
 def store(name: str, found: pd.DataFrame) -> None:
     """Put means in the place of the same suites' in `results`, with the package's commit."""
-    path, found = RESULTS / f"{name}.csv", found.assign(commit=package_commit())
+    path, found = report.RESULTS / f"{name}.csv", found.assign(commit=report.package_commit())
     if path.exists():
         earlier = pd.read_csv(path, index_col=list(found.index.names), dtype={"commit": str})
         kept = ~earlier.index.droplevel("method").isin(found.index.droplevel("method"))
@@ -462,9 +441,10 @@ def compare(before: Path, after: Path) -> str:
     pairs = pd.DataFrame({"A": one, "B": two}).dropna().assign(difference=lambda of: of.B - of.A)
     lines = []
     for (suite, method, name), of in pairs.groupby(["suite", "method", "measure"]):
-        cells = shown(of.A.mean(), 4), shown(of.B.mean(), 4), shown(of.difference.mean(), 4, of.difference.sem(), "+")
-        lines.append([f"{suite}: {method}", name, str(len(of)), *cells])
-    return markdown(["suite: method", "measure", "problems", "A", "B", "B - A"], lines)
+        means = report.shown(of.A.mean(), 4), report.shown(of.B.mean(), 4)
+        difference = report.shown(of.difference.mean(), 4, of.difference.sem(), "+")
+        lines.append([f"{suite}: {method}", name, str(len(of)), *means, difference])
+    return report.markdown(["suite: method", "measure", "problems", "A", "B", "B - A"], lines)
 
 
 def main() -> None:
@@ -481,7 +461,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5, help="repetitions of each problem")
     parser.add_argument("--per-cell", type=int, default=2, help="rendered problems per mismatch rate and kind")
     parser.add_argument("--methods", nargs="+", help="names or their beginnings; default all")
-    parser.add_argument("--rows", type=Path, default=ROWS, metavar="FOLDER", help="keep the rows there")
+    parser.add_argument("--rows", type=Path, default=report.ROWS, metavar="FOLDER", help="keep the rows there")
     parser.add_argument("--store", action="store_true", help="write the means into `results`")
     options = parser.parse_args()
     for name in options.measures:
@@ -493,7 +473,7 @@ def main() -> None:
             print(f"\n### {title}\n", table(of, measure.columns), sep="\n", flush=True)
         if options.store:
             store(name, summary(rows) if name == "accuracy" else means(rows, measure.columns))
-    print("", about_this_run(), sep="\n")
+    print("", report.about_this_run(), sep="\n")
 
 
 if __name__ == "__main__":

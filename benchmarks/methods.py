@@ -268,14 +268,10 @@ def after(method: Method, problem: Problem, seed: int) -> Answer:
     return Answer(mask, pose=calibrated_poselib(problem, seed, mask).pose)
 
 
-def calibrated_opencv(problem: Problem, seed: int, **options: float) -> Answer:
+def calibrated_opencv(problem: Problem, seed: int, maxIters: int = 1000, confidence: float = 0.999) -> Answer:
     """`cv2.findEssentialMat` with USAC_MAGSAC at 1 px of the mean focal length, from undistorted points."""
     points, focal = undistorted(problem), np.mean([problem.cameras.K1[0, 0], problem.cameras.K2[0, 0]])
-    settings = {
-        "prob": options.get("confidence", 0.999),
-        "maxIters": options.get("maxIters", 1000),
-        "threshold": 1 / focal,
-    }
+    settings = {"prob": confidence, "maxIters": maxIters, "threshold": 1 / focal}
     try:
         E, mask = cv2.findEssentialMat(*points, np.eye(3), method=cv2.USAC_MAGSAC, **settings)
     except cv2.error:

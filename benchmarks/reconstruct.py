@@ -240,12 +240,8 @@ def camera_errors(model: Any, centres: dict[str, Array]) -> Array:
     """Distances of the cameras from where they are, after the best similarity (Umeyama, PAMI 1991)."""
     found = [(image.projection_center(), centres[image.name]) for image in model.images.values() if image.has_pose]
     source, target = (np.array(side) for side in zip(*found, strict=True))
-    middle1, middle2 = source.mean(axis=0), target.mean(axis=0)
-    U, S, Vt = np.linalg.svd((target - middle2).T @ (source - middle1))
-    flip = np.diag([1, 1, np.sign(np.linalg.det(U @ Vt))])
-    scale = np.trace(np.diag(S) @ flip) / ((source - middle1) ** 2).sum()
-    errors: Array = np.linalg.norm(scale * (source - middle1) @ (U @ flip @ Vt).T + middle2 - target, axis=1)
-    return errors
+    moved, scale = cv2.estimateAffine3D(source, target, force_rotation=True)
+    return np.asarray(np.linalg.norm(scale * source @ moved[:, :3].T + moved[:, 3] - target, axis=1))
 
 
 def compare(title: str, sets: list[Photos], work: Path, options: argparse.Namespace) -> str:

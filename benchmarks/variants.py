@@ -133,63 +133,60 @@ def keeping_repetitions(structures: Any, scores: Any, *_: Any) -> Any:
     return structures, np.zeros((len(structures),) * 2, bool), scores
 
 
+def replacing(**functions: Callable[..., Any]) -> Variant:
+    """The method with other functions of these names."""
+    return Variant(functions=functions)
+
+
 RULES: dict[str, Variant] = {
     DEFAULT: Variant(),
     "model: homography": Variant(model="homography"),
     "model: fundamental": Variant(model="fundamental"),
-    "samples: uniform": Variant(functions={"draw_samples": among_all}),
+    "samples: uniform": replacing(draw_samples=among_all),
     "samples: neighbourhoods of five too": Variant({"neighbourhoods": (5, *PARAMETERS.neighbourhoods)}),
     "samples: one draw": Variant({"n_candidates": 1}),
     "samples: one round, of planes alone": Variant({"max_rounds": 1}),
     "samples: planes alone are never enough": Variant({"evidence_per_match": 1e9}),
     "samples: planes alone bring no more than others": Variant({"evidence_per_match": 1.0}),
-    "samples: among all matches only": Variant(
-        functions={"proposal_weights": lambda *given: proposal_weights(*given)[:1]}
+    "samples: among all matches only": replacing(proposal_weights=lambda *given: proposal_weights(*given)[:1]),
+    "samples: among what is unexplained only": replacing(proposal_weights=lambda *given: proposal_weights(*given)[-1:]),
+    "samples: larger ones among all matches evenly": replacing(
+        proposal_weights=lambda first, *given: proposal_weights(True, *given)
     ),
-    "samples: among what is unexplained only": Variant(
-        functions={"proposal_weights": lambda *given: proposal_weights(*given)[-1:]}
-    ),
-    "samples: larger ones among all matches evenly": Variant(
-        functions={"proposal_weights": lambda first, *given: proposal_weights(True, *given)}
-    ),
-    "samples: not led by scores": Variant(functions={"proposal_weights": not_led}),
+    "samples: not led by scores": replacing(proposal_weights=not_led),
     "samples: led by row sums": Variant(functions=led_by_row_sums),
-    "models: no local optimisation": Variant(functions={"refit": lambda family, matches, models, radii: models}),
-    "models: no significance weights": Variant(functions={"chances_of": lambda models, *_: np.zeros(len(models))}),
+    "models: no local optimisation": replacing(refit=lambda family, matches, models, radii: models),
+    "models: no significance weights": replacing(chances_of=lambda models, *_: np.zeros(len(models))),
     "models: last fits by least squares": Variant({"student_degrees": 1e6}),
-    "preferences: no self-exclusion": Variant(functions={"embed": counting_its_sample}),
-    "preferences: plain": Variant(functions={"as_rows": plain_rows}),
+    "preferences: no self-exclusion": replacing(embed=counting_its_sample),
+    "preferences: plain": replacing(as_rows=plain_rows),
     "preferences: no columns of structures": Variant({"structure_weight": 0.0}),
-    "forest: none, row sums in its place": Variant(functions={"RuzHashForest": RowSums}),
+    "forest: none, row sums in its place": replacing(RuzHashForest=RowSums),
     "forest: b = 2": Variant({"branching_factor": 2}),
     "forest: b = 16": Variant({"branching_factor": 16}),
-    "forest: the paper's credit in sinks": Variant(
-        functions={"RuzHashForest": partial(RuzHashForest, sink_credit=True)}
-    ),
+    "forest: the paper's credit in sinks": replacing(RuzHashForest=partial(RuzHashForest, sink_credit=True)),
     "evidence: no annulus": Variant({"density_ratio": 0.0}),
     "evidence: decoys are counted within the largest radius alone": Variant({"background_errors": 1e9}),
-    "evidence: repetitions are kept": Variant(functions={"drop_repetitions": keeping_repetitions}),
-    "evidence: overlapping planes are kept": Variant(
-        functions={"overlapped": lambda scene, surfaces, *_: np.zeros(len(surfaces), bool)}
+    "evidence: repetitions are kept": replacing(drop_repetitions=keeping_repetitions),
+    "evidence: overlapping planes are kept": replacing(
+        overlapped=lambda scene, surfaces, *_: np.zeros(len(surfaces), bool)
     ),
-    "motions: none but those that the search selects": Variant(
-        functions={"find_motions": lambda surfaces, *_: ([], np.full(len(surfaces), -1), np.zeros((0, 9)))}
+    "motions: none but those that the search selects": replacing(
+        find_motions=lambda surfaces, *_: ([], np.full(len(surfaces), -1), np.zeros((0, 9)))
     ),
-    "motions: planes that none holds stay alone": Variant(
-        functions={"owners_of_planes": lambda scene, *_: scene.owners}
-    ),
-    "motions: no likeliest matrix": Variant(functions={"with_best_matrices": lambda scene, pool, *_: (scene, pool)}),
+    "motions: planes that none holds stay alone": replacing(owners_of_planes=lambda scene, *_: scene.owners),
+    "motions: no likeliest matrix": replacing(with_best_matrices=lambda scene, pool, *_: (scene, pool)),
     "labels: no tail of distances": Variant(numbers={"tail_scale": 3.0}),
-    "labels: by distances from surfaces alone": Variant(functions={"probabilities_of": by_surfaces_alone}),
-    "weights: one for each of several duplicates": Variant(
-        functions={"match_weights": lambda groups, keypoints: match_weights(np.arange(len(groups)), keypoints)}
+    "labels: by distances from surfaces alone": replacing(probabilities_of=by_surfaces_alone),
+    "weights: one for each of several duplicates": replacing(
+        match_weights=lambda groups, keypoints: match_weights(np.arange(len(groups)), keypoints)
     ),
-    "weights: several for a keypoint": Variant(
-        functions={"match_weights": lambda groups, keypoints: 1.0 / np.bincount(groups)[groups]}
+    "weights: several for a keypoint": replacing(
+        match_weights=lambda groups, keypoints: 1.0 / np.bincount(groups)[groups]
     ),
-    "scores: decoys of the unexplained alone": Variant(functions={"decoys_of_unexplained": of_unexplained_alone}),
-    "scores: decoys of any matches": Variant(
-        functions={"decoys_of_unexplained": lambda matches, _, *given: decoys_of_matches(matches, *given)}
+    "scores: decoys of the unexplained alone": replacing(decoys_of_unexplained=of_unexplained_alone),
+    "scores: decoys of any matches": replacing(
+        decoys_of_unexplained=lambda matches, _, *given: decoys_of_matches(matches, *given)
     ),
     "mask: a share of .01 is wrong": Variant(false_discovery_rate=0.01),
     "mask: a share of .05 is wrong": Variant(false_discovery_rate=0.05),

@@ -8,15 +8,7 @@ import numpy as np
 import pytest
 from posed_views import CAMERA1, CAMERA2, FLOOR, WALL, on_plane, views
 
-from ruzhash_cv import (
-    FilterResult,
-    as_correspondences,
-    filter_matches,
-    filter_points,
-    find_essential_matrix,
-    find_fundamental_matrix,
-    find_homography,
-)
+import ruzhash_cv as rc
 
 #: A keypoint of this size has three times the noise of one of size 1.
 LARGE = 9.8
@@ -32,8 +24,8 @@ class Scene(NamedTuple):
     large: np.ndarray
     near: np.ndarray
 
-    def filtered(self, **options: Any) -> FilterResult:
-        return filter_points(self.points1, self.points2, **options)
+    def filtered(self, **options: Any) -> rc.FilterResult:
+        return rc.filter_points(self.points1, self.points2, **options)
 
 
 def scene(seed: int = 0) -> Scene:
@@ -54,7 +46,7 @@ def keypoints(points: np.ndarray, sizes: np.ndarray) -> list[cv2.KeyPoint]:
     return [cv2.KeyPoint(*row) for row in np.column_stack([points, sizes]).tolist()]
 
 
-def same(one: FilterResult, other: FilterResult) -> bool:
+def same(one: rc.FilterResult, other: rc.FilterResult) -> bool:
     names = "inlier_mask", "anomaly_scores", "inlier_probabilities", "motion_labels"
     return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names)
 
@@ -90,16 +82,16 @@ def test_keypoints_have_their_sizes_with_them() -> None:
     both = [np.round(points).astype(float) for points in given[:2]]  # OpenCV's points are in single precision
     kp1, kp2 = (keypoints(points, given.sizes) for points in both)
     indices, sizes = np.stack([np.arange(len(kp1))] * 2, axis=1), (given.sizes.astype(np.float32),) * 2
-    expected = filter_points(*both, sizes=sizes)
-    assert not same(expected, filter_points(*both))
-    assert same(filter_points(kp1, kp2), expected)
-    assert same(filter_points(kp1, kp2, indices), expected)
-    np.testing.assert_array_equal(filter_matches(kp1, kp2, indices), expected.inlier_mask)
-    np.testing.assert_array_equal(filter_matches(*both, indices, sizes=sizes), expected.inlier_mask)
-    pairs = as_correspondences(kp1, kp2, indices)
-    assert same(filter_points(pairs.points1, pairs.points2, sizes=pairs.sizes), expected)
+    expected = rc.filter_points(*both, sizes=sizes)
+    assert not same(expected, rc.filter_points(*both))
+    assert same(rc.filter_points(kp1, kp2), expected)
+    assert same(rc.filter_points(kp1, kp2, indices), expected)
+    np.testing.assert_array_equal(rc.filter_matches(kp1, kp2, indices), expected.inlier_mask)
+    np.testing.assert_array_equal(rc.filter_matches(*both, indices, sizes=sizes), expected.inlier_mask)
+    pairs = rc.as_correspondences(kp1, kp2, indices)
+    assert same(rc.filter_points(pairs.points1, pairs.points2, sizes=pairs.sizes), expected)
     # Sizes that are given come before those of the keypoints.
-    assert same(filter_points(kp1, kp2, sizes=np.ones((2, len(kp1)))), filter_points(*both))
+    assert same(rc.filter_points(kp1, kp2, sizes=np.ones((2, len(kp1)))), rc.filter_points(*both))
 
 
 @pytest.mark.parametrize("size", [0.0, -1.0, np.nan, np.inf])
@@ -107,7 +99,7 @@ def test_keypoints_of_which_one_has_no_size_have_none(size: float) -> None:
     given = scene()
     both = [np.round(points).astype(float) for points in given[:2]]
     kp1, kp2 = (keypoints(points, np.append(size, given.sizes[1:])) for points in both)
-    assert same(filter_points(kp1, kp2), filter_points(*both))
+    assert same(rc.filter_points(kp1, kp2), rc.filter_points(*both))
 
 
 def test_keypoints_of_one_image_alone_have_sizes() -> None:
@@ -115,7 +107,7 @@ def test_keypoints_of_one_image_alone_have_sizes() -> None:
     both = [np.round(points).astype(float) for points in given[:2]]
     kp2 = keypoints(both[1], given.sizes)
     ones = np.ones(len(kp2))
-    assert same(filter_points(both[0], kp2), filter_points(*both, sizes=(ones, given.sizes.astype(np.float32))))
+    assert same(rc.filter_points(both[0], kp2), rc.filter_points(*both, sizes=(ones, given.sizes.astype(np.float32))))
 
 
 def test_rows_without_a_match_change_nothing() -> None:
@@ -123,17 +115,17 @@ def test_rows_without_a_match_change_nothing() -> None:
     rows = np.column_stack([np.arange(N_TRUE + N_FALSE), np.arange(N_TRUE + N_FALSE)])
     masked = np.ma.array(np.vstack([rows, [[0, 0]]]), mask=[[False] * 2] * len(rows) + [[True] * 2])
     sizes = given.sizes, given.sizes
-    mask = filter_matches(given.points1, given.points2, masked, sizes=sizes)
+    mask = rc.filter_matches(given.points1, given.points2, masked, sizes=sizes)
     np.testing.assert_array_equal(mask, np.append(given.filtered(sizes=sizes).inlier_mask, False))
-    assert as_correspondences(keypoints(given.points1, given.sizes), given.points2, masked).sizes[0][-1] == 1.0
+    assert rc.as_correspondences(keypoints(given.points1, given.sizes), given.points2, masked).sizes[0][-1] == 1.0
 
 
-@pytest.mark.parametrize("find", [find_homography, find_fundamental_matrix, find_essential_matrix])
+@pytest.mark.parametrize("find", [rc.find_homography, rc.find_fundamental_matrix, rc.find_essential_matrix])
 def test_the_order_of_matches_and_duplicates_change_nothing(find: Callable[..., Any]) -> None:
-    given, cameras = scene(), (CAMERA1, None, CAMERA2, None) if find is find_essential_matrix else ()
+    given, cameras = scene(), (CAMERA1, None, CAMERA2, None) if find is rc.find_essential_matrix else ()
     order = np.append(np.random.default_rng(0).permutation(N_TRUE + N_FALSE), [5, 5, 9])
     once = given.filtered(sizes=(given.sizes, given.sizes))
-    again = filter_points(given.points1[order], given.points2[order], sizes=(given.sizes[order],) * 2)
+    again = rc.filter_points(given.points1[order], given.points2[order], sizes=(given.sizes[order],) * 2)
     np.testing.assert_array_equal(once.inlier_probabilities[order], again.inlier_probabilities)
     model, mask = find(given.points1, given.points2, *cameras, sizes=(given.sizes, given.sizes))
     other, repeated = find(given.points1[order], given.points2[order], *cameras, sizes=(given.sizes[order],) * 2)
@@ -148,7 +140,7 @@ def test_of_duplicates_of_unlike_sizes_the_smallest_counts() -> None:
     points1, points2 = (np.vstack([points, points[:40]]) for points in given[:2])
     expected = given.filtered(sizes=(given.sizes, given.sizes)).inlier_probabilities
     for sizes in (np.append(given.sizes, np.full(40, 50.0)), np.append(given.sizes, given.sizes[:40])):
-        found = filter_points(points1, points2, sizes=(sizes, sizes)).inlier_probabilities
+        found = rc.filter_points(points1, points2, sizes=(sizes, sizes)).inlier_probabilities
         np.testing.assert_array_equal(found, np.append(expected, expected[:40]))
 
 

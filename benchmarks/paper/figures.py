@@ -69,10 +69,8 @@ def draw_times(out: Path) -> Any:
         means = mean_by(rows, f"{phase}_seconds", "method", "b")
         for method in METHODS:
             curve(axis, method, means[method])
-        for method, shape, anchor, text in (
-            ("RHF", 1 / np.log2(bs), 0, "∝ 1 / log₂ b"),
-            ("PIF", bs / np.log2(bs), -1, "∝ b / log₂ b"),
-        ):
+        growth = ("RHF", 1 / np.log2(bs), 0, "∝ 1 / log₂ b"), ("PIF", bs / np.log2(bs), -1, "∝ b / log₂ b")
+        for method, shape, anchor, text in growth:
             axis.plot(bs, shape * means[method].iloc[anchor] / shape[anchor], ":", color="k", lw=1, zorder=0)
             at = max(len(bs) - 3, 0)  # the quick form has two
             place = bs[at], shape[at] * means[method].iloc[anchor] / shape[anchor]
@@ -149,13 +147,9 @@ def draw_split(out: Path) -> Any:
     for i in np.flatnonzero(first >= 0):
         at = int(np.flatnonzero(order == first[i])[0])
         axes[2].add_patch(plt.Rectangle((at - 0.5, i - 0.5), 1, 1, fill=False, ec=PALETTE[branch[i]], lw=2))
-    titles = (
-        "1  preferences, a threshold per component",
-        "2  above their thresholds",
-        "3  random order; the first is the hash",
-    )
-    for axis, title in zip(axes, (*titles, f"4  hashes grouped into b = {b} branches; sink"), strict=True):
-        axis.set_title(title, pad=24)
+    titles = "preferences, a threshold per component", "above their thresholds", "random order; the first is the hash"
+    for place, title in enumerate((*titles, f"hashes grouped into b = {b} branches; sink")):
+        axes[place].set_title(f"{place + 1}  {title}", pad=24)
     axes[3].axis("off")
     box = {"ha": "center", "va": "top", "fontsize": 9}
     frame = {"boxstyle": "round", "fc": "white"}

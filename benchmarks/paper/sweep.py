@@ -18,20 +18,10 @@ from sklearn.ensemble import IsolationForest
 from sklearn.metrics import roc_auc_score
 from tqdm import tqdm
 
-from ruzhash_cv.paper import (
-    BINARY_METHODS,
-    METHODS,
-    VoronoiForest,
-    family_preferences,
-    jaccard_distance,
-    paper_forest,
-    ruzicka_distance,
-    sample_models,
-    tanimoto_distance,
-)
+from ruzhash_cv import paper
 
 BRANCHES = (2, 4, 8, 16, 32, 64, 128, 256)
-DISTANCES = {"PIF": tanimoto_distance, "PIF-R": ruzicka_distance, "PIF-B": jaccard_distance}
+DISTANCES = {"PIF": paper.tanimoto_distance, "PIF-R": paper.ruzicka_distance, "PIF-B": paper.jaccard_distance}
 TIMED = ("stair4", "circle4", "ladysymon", "biscuitbook", "circle5", "breadcube")
 CUTS = (0.25, 1.0, 3.0, 5.0, 12.0, 24.0, 48.0)
 IFOREST = "iForest"
@@ -88,13 +78,13 @@ def accuracy(run: int, scene: str, tolerance: str, branches: Sequence[int] = BRA
     """AUC of each method and b."""
     problem = posed(scene, run, tolerance)
     rows = {binary: problem.preferences(binary=binary, rng=run) for binary in (False, True)}
-    tables = {name: distance(rows[name in BINARY_METHODS]) for name, distance in DISTANCES.items()}
+    tables = {name: distance(rows[name in paper.BINARY_METHODS]) for name, distance in DISTANCES.items()}
     for b in branches:
-        for method in METHODS:
-            forest: Any = paper_forest(method, branching_factor=b, rng=run)
+        for method in paper.METHODS:
+            forest: Any = paper.paper_forest(method, branching_factor=b, rng=run)
             if method in tables:
-                forest = VoronoiForest(metric="precomputed", branching_factor=b, rng=run)
-            given = tables.get(method, rows[method in BINARY_METHODS])
+                forest = paper.VoronoiForest(metric="precomputed", branching_factor=b, rng=run)
+            given = tables.get(method, rows[method in paper.BINARY_METHODS])
             yield {"method": method, "b": b, "auc": auc(problem, forest.fit(given).anomaly_scores(given))}
 
 
@@ -126,9 +116,9 @@ def seconds(forest: Any, rows: Any) -> tuple[float, float, Any]:
 def times(run: int, scene: str, b: int) -> Iterator[Row]:
     """Training and test seconds of each method, distances computed as they are needed."""
     problem = load(scene, run)
-    for method in METHODS:
-        rows = problem.preferences(binary=method in BINARY_METHODS, rng=run)
-        forest = paper_forest(method, branching_factor=b, rng=run, n_jobs=1)
+    for method in paper.METHODS:
+        rows = problem.preferences(binary=method in paper.BINARY_METHODS, rng=run)
+        forest = paper.paper_forest(method, branching_factor=b, rng=run, n_jobs=1)
         forest.fit(rows[:8]).anomaly_scores(rows[:8])  # kernels compile
         train, test, scores = seconds(forest, rows)
         (n, m), density = rows.shape, round(rows.nnz / (rows.shape[0] * rows.shape[1]), 4)
@@ -141,10 +131,11 @@ def complexity(repeat: int, varied: str, b: int, psi: int, t: int, n: int) -> It
     rng = np.random.default_rng(0)
     columns = np.sort(rng.random((n, N_MODELS)).argsort(axis=1)[:, : int(SHARE * N_MODELS)], axis=1)
     starts = np.arange(n + 1) * columns.shape[1]
-    for method in METHODS:
-        values = np.ones(columns.size, np.float32) if method in BINARY_METHODS else rng.random(columns.size, np.float32)
+    for method in paper.METHODS:
+        is_binary = method in paper.BINARY_METHODS
+        values = np.ones(columns.size, np.float32) if is_binary else rng.random(columns.size, np.float32)
         rows = sparse.csr_array((values, columns.ravel(), starts), shape=(n, N_MODELS))
-        forest = paper_forest(method, branching_factor=b, n_trees=t, subsample_size=psi, rng=repeat, n_jobs=1)
+        forest = paper.paper_forest(method, branching_factor=b, n_trees=t, subsample_size=psi, rng=repeat, n_jobs=1)
         forest.fit(rows[:8]).anomaly_scores(rows[:8])
         train, test, _ = seconds(forest, rows)
         yield {"method": method, "train_seconds": train, "test_seconds": test}
@@ -165,10 +156,10 @@ def isolation(run: int, scene: str, tolerance: str) -> Iterator[Row]:
     """AUC of scikit-learn's isolation forest on preferences and on raw data, and beside it that of the forests here."""
     problem = posed(scene, run, tolerance)
     rows = problem.preferences(rng=run)
-    distances = ruzicka_distance(rows)
+    distances = paper.ruzicka_distance(rows)
     for b in (2, 16):
-        hashed = paper_forest("RHF", branching_factor=b, rng=run).fit(rows).anomaly_scores(rows)
-        forest = VoronoiForest(metric="precomputed", branching_factor=b, rng=run)
+        hashed = paper.paper_forest("RHF", branching_factor=b, rng=run).fit(rows).anomaly_scores(rows)
+        forest = paper.VoronoiForest(metric="precomputed", branching_factor=b, rng=run)
         cells = forest.fit(distances).anomaly_scores(distances)
         yield {"method": "RHF", "b": b, "auc": auc(problem, hashed)}
         yield {"method": "PIF-R", "b": b, "auc": auc(problem, cells)}
@@ -180,14 +171,14 @@ def isolation(run: int, scene: str, tolerance: str) -> Iterator[Row]:
 def tolerance(scene: str, cuts: Sequence[float] = CUTS) -> Iterator[Row]:
     """AUC at preferences cut at multiples of the true noise (1 within, 0 beyond): the paper's eps, apart from k."""
     problem = load(scene, 0)
-    models, _ = sample_models(problem.data, problem.family, n_models=10 * len(problem.data), rng=0)
+    models, _ = paper.sample_models(problem.data, problem.family, n_models=10 * len(problem.data), rng=0)
     for cut in cuts:
-        rows = family_preferences(problem.data, problem.family, models, sigma=problem.sigma, k=cut, binary=True)
-        distances, density = jaccard_distance(rows), round(rows.nnz / (rows.shape[0] * rows.shape[1]), 4)
+        rows = paper.family_preferences(problem.data, problem.family, models, sigma=problem.sigma, k=cut, binary=True)
+        distances, density = paper.jaccard_distance(rows), round(rows.nnz / (rows.shape[0] * rows.shape[1]), 4)
         for b in (2, 16):
             forests: list[tuple[str, Any, Any]] = [
-                ("RHF-B", paper_forest("RHF-B", branching_factor=b), rows),
-                ("PIF-B", VoronoiForest(metric="precomputed", branching_factor=b), distances),
+                ("RHF-B", paper.paper_forest("RHF-B", branching_factor=b), rows),
+                ("PIF-B", paper.VoronoiForest(metric="precomputed", branching_factor=b), distances),
             ]
             for method, forest, given in forests:
                 scores = forest.fit(given).anomaly_scores(given)

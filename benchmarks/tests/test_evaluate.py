@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import cv2
 import evaluate
+import methods
 import numpy as np
 import pandas as pd
 import photos
@@ -28,17 +29,6 @@ from evaluate import (
 from geometry import apply_homography, residuals, skew
 from matching import nearest
 from measures import direction_angle, model_errors, pose_error, pose_score, rotation_angle
-from methods import (
-    THRESHOLDS,
-    Answer,
-    Method,
-    calibrated_opencv,
-    calibrated_poselib,
-    mask_methods,
-    pose_methods,
-    pose_of_matrix,
-    poselib,
-)
 from pair_sets import look_alike, overlaid, related, still, unrelated
 from patches import agreements, is_shifted
 from pose_scenes import camera_matrix, draw, given, project
@@ -47,7 +37,7 @@ from problems import Problem, four_planes
 from suites import GROUPS, SUITES, members
 
 EXACT = {(scene, motion): draw(scene, motion, 0) for scene in WORLDS for motion in MOTIONS}
-MASKS = mask_methods()
+MASKS = methods.mask_methods()
 
 
 def bare(n: int) -> Problem:
@@ -63,7 +53,7 @@ def noise_free(problem: Problem) -> Problem:
 
 @pytest.mark.parametrize("method", MASKS.values(), ids=list(MASKS))
 @pytest.mark.parametrize("n", [0, 3, 9, 60])
-def test_every_method_returns_a_mask_of_any_number_of_matches(method: Method, n: int) -> None:
+def test_every_method_returns_a_mask_of_any_number_of_matches(method: methods.Method, n: int) -> None:
     answer = method(bare(n), 0)
     assert answer.mask.shape == (n,)
     assert answer.mask.dtype == bool
@@ -96,9 +86,9 @@ def test_suites_of_mostly_wrong_matches_are_named_by_their_number_and_share_of_t
 
 
 def test_every_peer_is_measured_with_every_threshold() -> None:
-    for family in ("{} USAC_MAGSAC {:g} px 100k", *(["{} PoseLib {:g} px"] if poselib else [])):
+    for family in ("{} USAC_MAGSAC {:g} px 100k", *(["{} PoseLib {:g} px"] if methods.poselib else [])):
         models = "H", "F", "sequential H", "sequential F"
-        names = {family.format(model, each) for model in models for each in THRESHOLDS}
+        names = {family.format(model, each) for model in models for each in methods.THRESHOLDS}
         assert names <= MASKS.keys()
 
 
@@ -111,9 +101,9 @@ def test_differences_are_paired_by_problem() -> None:
 def test_a_second_run_measures_what_is_missing_and_rows_of_older_code(tmp_path, monkeypatch) -> None:
     calls = []
 
-    def method(problem: Problem, seed: int) -> Answer:
+    def method(problem: Problem, seed: int) -> methods.Answer:
         calls.append(seed)
-        return Answer(np.ones(60, bool))
+        return methods.Answer(np.ones(60, bool))
 
     measure = Measure(("planes",), lambda: {"ruzhash_cv": method, "peer": method}, mask_row, evaluate.MASKS)
     monkeypatch.setattr(evaluate, "problems", lambda *_: iter([bare(60)]))
@@ -121,7 +111,7 @@ def test_a_second_run_measures_what_is_missing_and_rows_of_older_code(tmp_path, 
     options = Namespace(rows=tmp_path, half="tune", suite=None, per_cell=1, seeds=2, methods=None)
     # The first call of a process is not timed.
     for digest, n_calls in (("12345678", 6), ("12345678", 6), ("abcdefgh", 8)):
-        monkeypatch.setattr(evaluate, "package_digest", lambda digest=digest: digest)
+        monkeypatch.setattr(report, "package_digest", lambda digest=digest: digest)
         rows = collect("accuracy", measure, options)
         assert (len(rows), len(calls)) == (4, n_calls)
         assert set(rows[rows.method == "ruzhash_cv"].package) == {digest}
@@ -160,7 +150,7 @@ def test_near_misses_are_moved_true_matches_and_count_as_false() -> None:
     assert (near.labels[near.moved] == 0).all()
     assert (apart[near.moved].min(), apart[near.moved].max()) == pytest.approx((6, 20), abs=3)
     assert (apart[~near.moved] == 0).all()
-    row = near_row(near, Answer(near.moved | (near.labels > 0)))
+    row = near_row(near, methods.Answer(near.moved | (near.labels > 0)))
     assert (row["kept"], row["others"]) == (1.0, 1.0)
 
 
@@ -194,15 +184,15 @@ def test_likely_true_matches_off_the_labelled_planes_are_not_judged() -> None:
 def test_keeping_unjudged_matches_costs_nothing_and_has_a_column() -> None:
     problem = wall_of_a_facade()[0].with_off_plane_unjudged()
     true = problem.labels > 0
-    with_them, without = (mask_row(problem, Answer(mask)) for mask in (problem.moved | true, true))
+    with_them, without = (mask_row(problem, methods.Answer(mask)) for mask in (problem.moved | true, true))
     assert (with_them["f1"], without["f1"]) == (1.0, 1.0)
     assert (with_them["off_plane"], without["off_plane"]) == (1.0, 0.0)
     assert np.isnan(with_them["shifted"])
     half = replace(problem, shifted=problem.moved & (np.cumsum(problem.moved) <= 20))
-    row = mask_row(half, Answer(half.shifted))
+    row = mask_row(half, methods.Answer(half.shifted))
     assert (row["off_plane"], row["shifted"]) == (0.0, 1.0)
     few = replace(problem, moved=problem.moved & (np.cumsum(problem.moved) < 5))
-    assert np.isnan(mask_row(few, Answer(problem.moved))["off_plane"])
+    assert np.isnan(mask_row(few, methods.Answer(problem.moved))["off_plane"])
 
 
 def test_a_shift_by_a_period_on_a_plane_is_known_from_the_pictures() -> None:
@@ -337,11 +327,11 @@ def test_a_pose_that_points_backwards_is_a_flip() -> None:
     problem = EXACT["room", "wide"]
     known = problem.cameras
     poses = [(turn(2, 0, 0) @ known.R, t) for t in (known.t, -known.t)]
-    rows = [pose_row(problem, Answer(problem.labels > 0, pose=pose)) for pose in poses]
+    rows = [pose_row(problem, methods.Answer(problem.labels > 0, pose=pose)) for pose in poses]
     assert [row["flip"] for row in rows] == [0, 1]
     assert [row["translation"] for row in rows] == pytest.approx([0, 180])
     assert rows[0]["rotation"] == pytest.approx(2)
-    assert np.isnan(pose_row(problem, Answer(problem.labels > 0))["flip"])
+    assert np.isnan(pose_row(problem, methods.Answer(problem.labels > 0))["flip"])
 
 
 # --- Errors of models and poses.
@@ -373,18 +363,20 @@ def test_mean_score_is_the_area_under_the_recall() -> None:
 @pytest.mark.parametrize("motion", ["wide", "narrow", "forward"])
 def test_the_exact_matrix_gives_the_exact_pose(scene: str, motion: str) -> None:
     pair = noise_free(EXACT[scene, motion])
-    assert pose_error(pose_of_matrix(pair, -3 * pair.models[0], pair.labels > 0), pair.cameras) < 1e-4
+    assert pose_error(methods.pose_of_matrix(pair, -3 * pair.models[0], pair.labels > 0), pair.cameras) < 1e-4
 
 
-@pytest.mark.parametrize("method", [calibrated_opencv, *([calibrated_poselib] if poselib else [])])
-def test_calibrated_estimators_find_the_pose_of_exact_matches(method: Method) -> None:
+@pytest.mark.parametrize(
+    "method", [methods.calibrated_opencv, *([methods.calibrated_poselib] if methods.poselib else [])]
+)
+def test_calibrated_estimators_find_the_pose_of_exact_matches(method: methods.Method) -> None:
     pair = noise_free(EXACT["clutter", "wide"])
     assert pose_error(method(pair, 0).pose, pair.cameras) < 1e-2
 
 
 def test_every_way_to_a_pose_works_on_an_easy_pair() -> None:
     pair = noise_free(EXACT["clutter", "wide"])
-    for name, method in pose_methods().items():
+    for name, method in methods.pose_methods().items():
         assert pose_row(pair, method(pair, 0))["error"] < 0.5, name
 
 
@@ -402,6 +394,6 @@ def test_a_model_is_judged_by_the_structure_it_fits_best() -> None:
     labels = np.repeat([1, 2], 20)
     given = np.vstack([points, points]), np.vstack([points + shift for shift in shifts])
     problem = Problem("two planes", "planes", "homography", *given, labels, labels > 0, models, *given)
-    row = MEASURE["models"].row(problem, Answer(labels == 2, model=models[1] + np.outer([1, 0, 0], [0, 0, 1])))
+    row = MEASURE["models"].row(problem, methods.Answer(labels == 2, model=models[1] + np.outer([1, 0, 0], [0, 0, 1])))
     assert (row["px"], row["px95"], row["f1"], row["within"]) == pytest.approx((1.0, 1.0, 1.0, 20))
-    assert np.isinf(MEASURE["models"].row(problem, Answer(np.zeros(40, bool)))["px"])
+    assert np.isinf(MEASURE["models"].row(problem, methods.Answer(np.zeros(40, bool)))["px"])

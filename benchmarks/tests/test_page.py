@@ -2,10 +2,10 @@
 
 import itertools
 
-import evaluate
 import page
 import pandas as pd
 import pytest
+import report
 from evaluate import KEY, MEASURE, MEASURES, means, store, summary
 from methods import OURS
 
@@ -33,7 +33,7 @@ def test_every_part_has_its_place() -> None:
 @pytest.fixture
 def results(tmp_path, monkeypatch: pytest.MonkeyPatch):
     """A folder in the place of `results`."""
-    for module in (page, evaluate):
+    for module in (page, report):
         monkeypatch.setattr(module, "RESULTS", tmp_path)
     return tmp_path
 

@@ -13,19 +13,11 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from ruzhash_cv.datasets import (
-    ADELAIDERMF_NAMES,
-    FUNDAMENTAL_SCENES,
-    HOMOGRAPHY_SCENES,
-    AdelaideScene,
-    DatasetError,
-    adelaidermf,
-    fetch_adelaidermf,
-)
+from ruzhash_cv import datasets
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 
-Scenes = Callable[[str], AdelaideScene]
+Scenes = Callable[[str], datasets.AdelaideScene]
 Patch = pytest.MonkeyPatch
 
 
@@ -64,7 +56,7 @@ def published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
         sums = {"barrsmith.mat": hashlib.sha256(MAT).hexdigest()} | sums
         return {name: {"file": name, "sha256": digest, "url": f"{address}/{name}"} for name, digest in sums.items()}
 
-    monkeypatch.setattr(adelaidermf, "_read_checksums", read_checksums)
+    monkeypatch.setattr(datasets.adelaidermf, "_read_checksums", read_checksums)
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     yield folder
@@ -74,7 +66,7 @@ def published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     gc.collect()  # pooch leaves the socket of a failed request to it
 
 
-def assert_as_made_up(scene: AdelaideScene) -> None:
+def assert_as_made_up(scene: datasets.AdelaideScene) -> None:
     truth = made_up_scene()
     np.testing.assert_array_equal(scene.points1, truth["data"][0:2].T)
     np.testing.assert_array_equal(scene.points2, truth["data"][3:5].T)
@@ -83,9 +75,9 @@ def assert_as_made_up(scene: AdelaideScene) -> None:
 
 
 def test_shipped_checksums_have_an_address_and_a_sum_for_every_file_of_every_scene() -> None:
-    assert len(HOMOGRAPHY_SCENES) == len(FUNDAMENTAL_SCENES) == 19
-    checksums = adelaidermf._read_checksums()
-    mats = {f"{name}.mat" for name in ADELAIDERMF_NAMES if not name.startswith("johnson")}
+    assert len(datasets.HOMOGRAPHY_SCENES) == len(datasets.FUNDAMENTAL_SCENES) == 19
+    checksums = datasets.adelaidermf._read_checksums()
+    mats = {f"{name}.mat" for name in datasets.ADELAIDERMF_NAMES if not name.startswith("johnson")}
     parts = {f"johnson{x}{end}" for x in "ab" for end in (".csv", "_gt.csv", "_img1.png", "_img2.png")}
     assert set(checksums) == mats | parts
     for entry in checksums.values():
@@ -96,20 +88,20 @@ def test_shipped_checksums_have_an_address_and_a_sum_for_every_file_of_every_sce
 
 def test_missing_file_is_downloaded_once_and_decoded(published: Path) -> None:
     (published / "barrsmith.mat").write_bytes(MAT)
-    scene = fetch_adelaidermf("barrsmith")
+    scene = datasets.fetch_adelaidermf("barrsmith")
     assert_as_made_up(scene)
     assert scene.points1.flags.c_contiguous
     assert (scene.points2.dtype, scene.labels.dtype) == (np.float64, np.int64)
     assert (scene.name, scene.kind) == ("barrsmith", "homography")
     assert (scene.img1.shape, scene.img2.shape) == ((8, 10, 3), (8, 7, 3))
     (published / "barrsmith.mat").unlink()
-    assert_as_made_up(fetch_adelaidermf("barrsmith"))
+    assert_as_made_up(datasets.fetch_adelaidermf("barrsmith"))
 
 
 def test_grey_images_become_three_equal_channels_unmirrored(published: Path) -> None:
     ramp = np.arange(80, dtype=np.uint8).reshape(8, 10)
     (published / "boardgame.mat").write_bytes(as_mat(made_up_scene() | {"img1": ramp, "img2": ramp}))
-    scene = fetch_adelaidermf("boardgame", data_home=published)
+    scene = datasets.fetch_adelaidermf("boardgame", data_home=published)
     assert scene.kind == "fundamental"
     for channel in range(3):
         np.testing.assert_array_equal(scene.img1[..., channel], ramp)
@@ -122,12 +114,12 @@ def test_scene_in_parts_is_put_together_from_csv_and_png(published: Path) -> Non
     for number in (1, 2):
         bgr = cv2.cvtColor(truth[f"img{number}"], cv2.COLOR_RGB2BGR)
         (published / f"johnsona_img{number}.png").write_bytes(cv2.imencode(".png", bgr)[1].tobytes())
-    assert_as_made_up(fetch_adelaidermf("johnsona", data_home=published))
+    assert_as_made_up(datasets.fetch_adelaidermf("johnsona", data_home=published))
 
 
 def test_absent_file_names_file_address_and_directories(published: Path, tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match="404") as caught:
-        fetch_adelaidermf("barrsmith", data_home=tmp_path / "mine")
+    with pytest.raises(datasets.DatasetError, match="404") as caught:
+        datasets.fetch_adelaidermf("barrsmith", data_home=tmp_path / "mine")
     for part in ("/barrsmith.mat", str(tmp_path / "mine"), str(tmp_path / "cache"), "by hand", "RUZHASH_CV_DATA"):
         assert part in str(caught.value)
 
@@ -139,16 +131,16 @@ def test_data_home_goes_before_the_environment(published: Path, tmp_path: Path, 
         directory.mkdir()
         (directory / "barrsmith.mat").write_bytes(contents)
     monkeypatch.setenv("RUZHASH_CV_DATA", str(environment))
-    assert_as_made_up(fetch_adelaidermf("barrsmith", data_home=mine))
+    assert_as_made_up(datasets.fetch_adelaidermf("barrsmith", data_home=mine))
     for data_home in (str(tmp_path), tmp_path / "nowhere", mine / "barrsmith.mat", None):
-        with pytest.raises(DatasetError, match=re.escape(f"{environment / 'barrsmith.mat'} is corrupt")):
-            fetch_adelaidermf("barrsmith", data_home=data_home)
+        with pytest.raises(datasets.DatasetError, match=re.escape(f"{environment / 'barrsmith.mat'} is corrupt")):
+            datasets.fetch_adelaidermf("barrsmith", data_home=data_home)
     assert (environment / "barrsmith.mat").read_bytes() == MAT[:-1]
 
 
 def test_all_scenes_load_with_points_inside_their_images(scene: Scenes) -> None:
     sizes = []
-    for name in ADELAIDERMF_NAMES:
+    for name in datasets.ADELAIDERMF_NAMES:
         pair = scene(name)
         n = len(pair.labels)
         sizes.append(n)

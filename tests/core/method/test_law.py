@@ -18,16 +18,6 @@ from two_views import plane
 from ruzhash_cv import FilterResult, filter_points
 from ruzhash_cv.core.families.base import Models
 from ruzhash_cv.core.method import law
-from ruzhash_cv.core.method.law import (
-    MORE_THAN_HALF,
-    Labels,
-    by_shares,
-    components_of,
-    most_probable,
-    probabilities_of,
-    shares_of,
-    tail_shares,
-)
 from ruzhash_cv.core.method.parameters import PARAMETERS
 from ruzhash_cv.core.method.sampling import Problem
 from ruzhash_cv.core.method.scene import Scene
@@ -119,7 +109,7 @@ def test_matches_off_surfaces_are_probable_only_if_their_motion_may_hold_matches
     matrix = families[1].fit(matches.data, np.ones((1, len(matches))))
     scene = Scene.of(Models.of_family(matrix, 1), np.ones(1), np.ones(1), np.array([0.5]))
     problem = Problem(matches, decoys, families, PARAMETERS)
-    probabilities = probabilities_of(scene, matches, decoys, np.array([holding]), problem)[:, 0]
+    probabilities = law.probabilities_of(scene, matches, decoys, np.array([holding]), problem)[:, 0]
     assert np.median(probabilities) > 0.9 if holding else (probabilities == 0.0).all()
 
 
@@ -131,7 +121,7 @@ def test_a_surface_of_a_motion_has_a_component_of_relief_along_its_epipolar_line
     scene = replace(alone, owners=np.array([0, 0, 2]))
     decoys = np.random.default_rng(0).uniform(0.0, 500.0, (3, 200)) ** 2
     given = PARAMETERS.unit, families, PARAMETERS
-    structures, owners, across, along, _, coordinates = components_of(scene, decoys, np.ones(3, bool), True, *given)
+    structures, owners, across, along, _, coordinates = law.components_of(scene, decoys, np.ones(3, bool), True, *given)
     true = coordinates > 0
     of_plane = true & (structures == 1)
     assert [coordinates[true & (structures == item)].tolist() for item in range(3)] == [[1] * 3, [2] * 4, [2] * 3]
@@ -140,10 +130,10 @@ def test_a_surface_of_a_motion_has_a_component_of_relief_along_its_epipolar_line
     np.testing.assert_allclose(np.column_stack([across, along])[of_plane], noise)
     assert (owners[of_plane] == 0).all()
     assert [int((true & (structures == item)).sum()) for item in range(3)] == [3, 4, 3]
-    without = components_of(scene, decoys, np.array([False, True, True]), True, *given)
+    without = law.components_of(scene, decoys, np.array([False, True, True]), True, *given)
     assert not without[5][without[0] == 0].any()
     assert (without[0] == 0).sum() == 2
-    no_tail = components_of(scene, decoys, np.ones(3, bool), False, *given)
+    no_tail = law.components_of(scene, decoys, np.ones(3, bool), False, *given)
     np.testing.assert_allclose(no_tail[2][(no_tail[0] == 1) & (no_tail[5] > 0)], [0.5, 1.5, 0.5])
 
 
@@ -157,32 +147,32 @@ def test_shares_and_probabilities_equal_their_twins(n: int) -> None:
     components, factors = (rng.integers(1, 3, 5), owners, *scales, heights, coordinates), rng.uniform(1.0, 5.0, n)
     ratios, start = naive.densities(distances, *components, factors), np.append(np.full(5, 0.7 / 5), 0.3)
     squares = np.ascontiguousarray(np.square(distances).T)
-    shares = shares_of(squares, components, weights, factors)
+    shares = law.shares_of(squares, components, weights, factors)
     np.testing.assert_allclose(shares, naive.shares(ratios, weights, law._N_STEPS, law._PRIOR, start), rtol=1e-7)
     expected = naive.probabilities(ratios, shares, components[0], coordinates > 0, 3)
-    probabilities = by_shares(squares, components, shares, factors)
+    probabilities = law.by_shares(squares, components, shares, factors)
     np.testing.assert_allclose(probabilities, expected, rtol=1e-7, atol=1e-300)
 
 
 def test_single_precision_tells_a_kept_match_from_one_half() -> None:
-    assert np.float32(MORE_THAN_HALF) > 0.5
-    assert MORE_THAN_HALF < 0.50001
+    assert np.float32(law.MORE_THAN_HALF) > 0.5
+    assert law.MORE_THAN_HALF < 0.50001
 
 
 # As many as a rate allows
 
 
-def labels_of(probabilities: Any) -> Labels:
+def labels_of(probabilities: Any) -> law.Labels:
     """Return labels by probabilities; kept matches are of structure 0."""
     probabilities = np.asarray(probabilities, float)
     keep = probabilities > 0.5
-    return Labels(keep, probabilities, np.where(keep, 0, -1))
+    return law.Labels(keep, probabilities, np.where(keep, 0, -1))
 
 
 def test_the_most_probable_are_kept_while_the_mean_of_what_is_wrong_is_at_most_the_rate() -> None:
     labels = labels_of([1.0, 0.98, 0.6, 0.4, 0.0])
     for rate, n_kept in ((0.005, 1), (0.011, 2), (0.13, 2), (0.141, 3), (0.25, 3), (0.256, 4), (0.99, 4)):
-        most = most_probable(labels, rate)
+        most = law.most_probable(labels, rate)
         assert most.keep.tolist() == [item < n_kept for item in range(5)]
         # What is no more probable than not belongs to no structure.
         assert most.labels.tolist() == [0 if item < min(n_kept, 3) else -1 for item in range(5)]
@@ -191,7 +181,7 @@ def test_the_most_probable_are_kept_while_the_mean_of_what_is_wrong_is_at_most_t
 @given(st.lists(st.sampled_from([0.0, 0.3, 0.5, 0.9, 0.97, 1.0]), max_size=12), st.sampled_from([0.01, 0.1, 0.4]))
 def test_matches_as_probable_are_kept_together_and_one_more_would_be_too_many(values: list[float], rate: float) -> None:
     probabilities = np.array(values)
-    keep = most_probable(labels_of(probabilities), rate).keep
+    keep = law.most_probable(labels_of(probabilities), rate).keep
     assert not keep[probabilities == 0.0].any()
     for value in values:
         assert len(set(keep[probabilities == value].tolist())) == 1
@@ -209,8 +199,8 @@ SCORES = st.lists(st.sampled_from([0.1, 0.25, 0.5, 0.75, 1.0]), max_size=12).map
 @given(SCORES, SCORES)
 def test_shares_count_the_decoys_that_score_as_well(scores: np.ndarray, decoys: np.ndarray) -> None:
     expected = [(1 + sum(decoy <= score for decoy in decoys)) / (1 + len(decoys)) for score in scores]
-    np.testing.assert_array_equal(tail_shares(scores, np.sort(decoys)), expected)
+    np.testing.assert_array_equal(law.tail_shares(scores, np.sort(decoys)), expected)
 
 
 def test_no_decoys_leave_scores_without_meaning() -> None:
-    assert tail_shares(np.full(200, 0.1), np.zeros(0)).tolist() == [1.0] * 200
+    assert law.tail_shares(np.full(200, 0.1), np.zeros(0)).tolist() == [1.0] * 200

@@ -15,15 +15,8 @@ from hypothesis.extra.numpy import arrays
 from stage_cases import matches_of, mismatches
 from two_views import H
 
+from ruzhash_cv.core.method import sampling
 from ruzhash_cv.core.method.parameters import PARAMETERS
-from ruzhash_cv.core.method.sampling import (
-    REJECTIONS,
-    decoys_of_unexplained,
-    draw_decoys,
-    draw_samples,
-    drawn_alike,
-    nearest_rows,
-)
 
 
 def scattered(n: int, seed: int = 0) -> np.ndarray:
@@ -49,8 +42,9 @@ def drawn_from(
     # Triangles of less than half the spread are collinear.
     parameters = replace(PARAMETERS, n_candidates=n_candidates, n_scales=2, widest_scale=1.5)
     shares, generator = np.ones(len(pairs)) if weights is None else weights, np.random.default_rng(rng)
-    indices, rejected = draw_samples(pairs, shares, n_samples, family, min_spread, parameters, generator, tuple(around))
-    return Drawn(indices, dict(zip(REJECTIONS, rejected.tolist(), strict=False)))
+    given = pairs, shares, n_samples, family, min_spread, parameters, generator, tuple(around)
+    indices, rejected = sampling.draw_samples(*given)
+    return Drawn(indices, dict(zip(sampling.REJECTIONS, rejected.tolist(), strict=False)))
 
 
 def nearest_of(pairs: np.ndarray, rows: np.ndarray, seed: int, k: int) -> set[int]:
@@ -207,15 +201,15 @@ def test_neighbours_are_the_nearest_by_all_distances_or_by_a_tree(n: int) -> Non
     pairs = np.random.default_rng(n).uniform(-1, 1, (n, 4))
     rows = np.arange(0, n, 7)
     squares = ((pairs[rows, None] - pairs) ** 2).sum(axis=2)
-    np.testing.assert_array_equal(nearest_rows(pairs, rows, 15), np.argsort(squares, axis=1)[:, :15])
-    assert nearest_rows(pairs, rows, n + 1).shape == (len(rows), n)
+    np.testing.assert_array_equal(sampling.nearest_rows(pairs, rows, 15), np.argsort(squares, axis=1)[:, :15])
+    assert sampling.nearest_rows(pairs, rows, n + 1).shape == (len(rows), n)
 
 
 @pytest.mark.parametrize("n", [30, 3000])
 def test_neighbours_too_far_away_to_tell_are_rows(n: int) -> None:
     """Where squared distances overflow they are infinite, or the tree answers n, one row beyond the last, where a kernel would read."""
     points = np.random.default_rng(0).uniform(-1, 1, (n, 2)) * 1e200
-    nearest = nearest_rows(np.hstack([points, points[::-1]]), np.arange(n), 11)
+    nearest = sampling.nearest_rows(np.hstack([points, points[::-1]]), np.arange(n), 11)
     assert nearest.shape == (n, 11)
     assert ((nearest >= 0) & (nearest < n)).all()
     drawn = drawn_from(points, points[::-1], 4, 60, around=(5, 10))
@@ -245,23 +239,23 @@ def test_a_huge_weight_elsewhere_does_not_starve_a_neighbourhood(scale: float) -
 
 def test_a_part_holds_the_same_share_of_each_label_and_of_none_too_few() -> None:
     labels = np.random.default_rng(0).permutation(np.repeat([-1, 0, 1, 2], [50_000, 40_000, 9_900, 100]))
-    rows = drawn_alike(labels, 10_000, np.random.default_rng(1))
+    rows = sampling.drawn_alike(labels, 10_000, np.random.default_rng(1))
     assert (np.diff(rows) > 0).all()
     assert np.bincount(labels[rows] + 1).tolist() == [5000, 4000, 990, 100]
     assert abs(np.mean(rows) / len(labels) - 0.5) < 0.02
-    assert (drawn_alike(labels, 10_000, np.random.default_rng(1)) == rows).all()
-    assert (drawn_alike(labels, 10_000, np.random.default_rng(2)) != rows).any()
+    assert (sampling.drawn_alike(labels, 10_000, np.random.default_rng(1)) == rows).all()
+    assert (sampling.drawn_alike(labels, 10_000, np.random.default_rng(2)) != rows).any()
 
 
 def test_a_part_of_no_more_rows_is_all_of_them() -> None:
-    assert drawn_alike(np.zeros(50, int), 50, np.random.default_rng(0)).tolist() == list(range(50))
+    assert sampling.drawn_alike(np.zeros(50, int), 50, np.random.default_rng(0)).tolist() == list(range(50))
 
 
 # Decoys
 
 
 def decoys_of(pairs: np.ndarray, n: int = 300, distance: float = 10.0, seed: int = 0) -> np.ndarray:
-    return draw_decoys(pairs, n, distance, np.random.default_rng(seed))
+    return sampling.draw_decoys(pairs, n, distance, np.random.default_rng(seed))
 
 
 def owners(points: np.ndarray, of: np.ndarray) -> np.ndarray:
@@ -295,7 +289,7 @@ def test_the_more_is_unexplained_the_more_decoys_are_made_of_it(n_beyond: int) -
     """A share n / (n + 40) of them, and the rest of any matches."""
     matches = matches_of(mismatches(160))
     unexplained = np.where(np.arange(160) < n_beyond, matches.weights, 0.0)
-    decoys = decoys_of_unexplained(matches, unexplained, PARAMETERS, np.random.default_rng(0))
+    decoys = sampling.decoys_of_unexplained(matches, unexplained, PARAMETERS, np.random.default_rng(0))
     assert len(decoys) == PARAMETERS.n_decoys
     beyond = [owners(decoys[:, part], matches.data[:, part]) < n_beyond for part in (slice(2), slice(2, 4))]
     n_first = round(PARAMETERS.n_decoys * n_beyond / (n_beyond + PARAMETERS.prior_matches))
