@@ -34,6 +34,8 @@ from ruzhash_cv.core.method.scene import Structures
 
 #: A guard: no more structures are looked for.
 MAX_STRUCTURES = 32
+#: Radii tried from a wide structure's to the largest of narrow ones, a third of it.
+_N_NARROWER = 3
 
 
 @dataclass(frozen=True)
@@ -149,26 +151,74 @@ def extract(
     """Return structures, strongest first, and the weights that none explains.
 
     The candidate and radius of most evidence, of whichever family, are the next structure. The matches it explains are removed, and
-    the next one is chosen among the others, while the expected number of false alarms is below one. `total` is the weight of all
-    matches, if not all are to be explained, `widest` the index of the largest radius.
+    the next one is chosen among the others, while the expected number of false alarms is below one. Then wide structures give way to
+    narrow ones, see `chosen_structures`. `total` is the weight of all matches, if not all are to be explained, `widest` the index of
+    the largest radius.
     """
-    parameters, m = problem.parameters, len(models)
-    left, total = weights.copy(), float(weights.sum()) if total is None else total
-    n_radii = len(parameters.radii) if widest is None else widest + 1
-    counts, gains = np.zeros((m, parameters.n_radius_indices)), np.empty(len(parameters.radii))
-    room = np.empty((2, len(left)), np.int64), counts, gains, np.empty(m), np.empty(m, np.int64), np.empty(len(left))
-    chosen, n_chosen = np.empty((MAX_STRUCTURES, 4)), 0
-    if m > 0:
-        given = models.radius_indices, models.background, models.family_ids, total, *_by_total(_rules(problem), total)
-        steps = _log_tests(total, n_tried), n_radii, parameters.tolerance_steps
-        n_chosen = choose_structures(*given, *steps, *room, left, chosen)
+    parameters = problem.parameters
+    total, n_radii = float(weights.sum()) if total is None else total, len(parameters.radii)
+    chosen, left = chosen_structures(
+        models, weights, total, n_radii if widest is None else widest + 1, problem, n_tried
+    )
     # Not in this order yet: what is taken away leaves the annuli of others, which gain by it.
-    chosen = chosen[np.argsort(-chosen[:n_chosen, 0], kind="stable")]
+    chosen = chosen[np.argsort(-chosen[:, 0], kind="stable")]
     evidences, support = np.ascontiguousarray(chosen.T[[0, 3]])
     taken, indices = chosen.T[1:3].astype(np.int64)
     tolerances = parameters.radii[indices] * parameters.tolerance_ratio * problem.matches.unit
     columns = tolerances, evidences, np.zeros(len(taken), bool), support
     return Structures(models.matrices[taken], models.family_ids[taken], *columns), left
+
+
+def chosen_structures(
+    models: Candidates, weights: Array, total: float, n_radii: int, problem: Problem, n_tried: int
+) -> tuple[Array, Array]:
+    """Return the evidence, candidate, radius and support (k, 4) of structures, and the weights that none explains.
+
+    The radius of most evidence is no noise scale: one wide plane may hold the matches of several narrow ones. A structure wider than a
+    unit gives way to structures of at most a third of its radius that explain most of its matches and have more evidence together.
+    """
+    parameters, m, n = problem.parameters, len(models), len(weights)
+    chosen, left = np.empty((MAX_STRUCTURES, 4)), weights.copy()
+    if m == 0:
+        return chosen[:0], left
+    given = models.radius_indices, models.background, models.family_ids, total, *_by_total(_rules(problem), total)
+    steps = _log_tests(total, n_tried), n_radii, parameters.tolerance_steps
+    room = np.empty((2, n), np.int64), np.zeros((m, parameters.n_radius_indices)), np.empty(len(parameters.radii))
+    n_chosen = choose_structures(*given, *steps, *room, np.empty(m), np.empty(m, np.int64), np.empty(n), left, chosen)
+    parts, remaining = [chosen[:0]], weights.copy()
+    for wide in chosen[:n_chosen]:
+        item, radius = wide[1:3].astype(int).tolist()
+        held = models.radius_indices[item] <= radius + parameters.tolerance_steps
+        mine, remaining = np.where(held, remaining, 0.0), np.where(held, 0.0, remaining)
+        parts.append(wide[None])
+        if parameters.radii[radius] > 1.0 + 1e-9:
+            narrow, rest = chosen_structures(models, mine, total, radius - _N_NARROWER + 1, problem, n_tried)
+            before, after = (
+                joint_evidence(each, models, mine, total, problem, n_tried) for each in (wide[None], narrow)
+            )
+            if after > before:
+                parts[-1], left = narrow, left + rest
+    return np.concatenate(parts), left
+
+
+def joint_evidence(
+    chosen: Array, models: Candidates, weights: Array, total: float, problem: Problem, n_tried: int
+) -> float:
+    """Return -ln NFA of structures together, as in `chosen_structures`, among matches with weights (n,).
+
+    The law of how many matches lie between one radius and the next of each is multinomial: a narrow radius within a plane is no gain.
+    """
+    remaining, counts, shares = weights.copy(), [np.zeros(0)], [np.zeros(0)]
+    for item, radius in chosen[:, 1:3].astype(int).tolist():
+        indices = models.radius_indices[item]
+        within = np.bincount(indices, remaining, problem.parameters.n_radius_indices)[: radius + 1]
+        size = problem.families.sample_sizes[models.family_ids[item]]
+        counts.append(within * max(1.0 - size / max(within.sum(), 1e-9), 0.0))
+        shares.append(np.diff(models.background[item, : radius + 1], prepend=0.0))
+        remaining[indices <= radius + problem.parameters.tolerance_steps] = 0.0
+    n, alpha = np.concatenate(counts), np.maximum(np.concatenate(shares), 1e-9)
+    n, alpha = np.append(n, max(total - n.sum(), 0.0)), np.append(alpha, max(1.0 - alpha.sum(), 1e-9))
+    return float(n @ np.log(np.maximum(n, 1e-300) / total / alpha)) - len(chosen) * _log_tests(total, n_tried)
 
 
 def select(tried: Candidates, weights: Array, problem: Problem, n_tried: int) -> tuple[Structures, Array, Candidates]:

@@ -19,6 +19,7 @@ from ruzhash_cv.core.method.evidence import (
     evidence,
     evidence_of,
     extract,
+    joint_evidence,
     meaningful,
     rules_of,
 )
@@ -158,6 +159,15 @@ def test_false_alarms_are_rarer_than_one_a_search() -> None:
         problem = among(mismatches(150, 100 + seed), seed)
         alarms.append(len(meaningful(candidates(models, problem.matches.data, problem), problem, 200)))
     assert np.mean(alarms) < 1.0
+
+
+def test_joint_evidence_of_matches_in_one_ring_is_the_evidence_of_their_structure() -> None:
+    indices, background = np.repeat(np.uint8([0, 99]), [44, 36]), np.full((1, N_RADII), 0.01)
+    models = Candidates(np.zeros((1, 9)), np.zeros(1, np.uint8), indices[None], background)
+    joint = joint_evidence(np.array([[0.0, 0.0, 3.0, 44.0]]), models, np.ones(80), 80.0, among(mismatches(80)), 100)
+    # A sample is left out of the matches of the structure.
+    divergence = 0.5 * math.log(0.5 / 0.01) + 0.5 * math.log(0.5 / 0.99)
+    assert joint == pytest.approx(80 * divergence - math.log(80 * 100))
 
 
 def test_structures_are_chosen_as_their_twin_chooses_them() -> None:

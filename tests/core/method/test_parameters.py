@@ -33,7 +33,7 @@ NOT_TUNED = {
     "LARGEST_COORDINATE", "MAX_STRUCTURES", "MIN_MATCHES", "EXACT", "PARALLAX_SIZE", "N_FIVES", "_N_REFINED", "_N_STEPS", "_SEED",
     "_SOME", "_BLOCK", "_FEW_ROWS", "_WIDTH", "_NO_GROUP", "_REPEATED", "_COLLINEAR", "_FLIPPED", "_GOOD",
     "_MOST_SEARCHED", "_MOST_DEGENERATE", "_PRIOR", "_NEGLIGIBLE", "_REACH", "_LEAST_REACH", "_WIDEST", "MORE_THAN_HALF",
-    "MAX_MOTIONS", "MAX_PLANES", "_N_FITS", "_N_PLANES", "_N_POSED", "_LEAST_PROBABILITY", "_UNLIKE",
+    "MAX_MOTIONS", "MAX_PLANES", "_N_FITS", "_N_NARROWER", "_N_PLANES", "_N_POSED", "_LEAST_PROBABILITY", "_UNLIKE",
     "_NOISY_SIZE", "_LEAST_SIZE", "_LARGEST_SIZE",
     "_FEW", "GIVEN", "MOST_SAMPLES", "_NOTHING", "_ZERO", "ZERO", "ROBUST_METHODS", "THRESHOLD", "ESSENTIAL_THRESHOLD",
 }  # fmt: skip
@@ -70,7 +70,7 @@ def found_in_parts(seed: int) -> np.ndarray:
     """Matches of two noisy planes and things before one of them, of which a round explains one or two more than the last."""
     rng = np.random.default_rng(seed)
     points = np.vstack([on_plane(WALL, 60, rng), on_plane(FLOOR, 40, rng), on_plane(WALL, 40, rng, 0.5, 0.95)])
-    return np.vstack([np.hstack(views(points, seed=seed, noise=1.5)), mismatches(120, seed)])
+    return np.vstack([np.hstack(views(points, seed=seed, noise=2.0)), mismatches(200, seed)])
 
 
 @functools.cache
@@ -92,7 +92,7 @@ def scenes() -> tuple[tuple[np.ndarray, np.ndarray], ...]:
         on_grid(mismatches(500, 1) / 2, 60.0),
         hardly_off_a_plane(3),
         np.vstack([plane(300, 12.0, 2)[:40], mismatches(300, 2)]),
-        found_in_parts(16),
+        found_in_parts(7),
         two_planes(apart=False, n_weaker=60)[0],
     ))  # fmt: skip
 
