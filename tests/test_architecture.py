@@ -66,9 +66,9 @@ HOSTS = {"hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 14_933,
-    "core": 6_752,
-    "tests": 14_002,
+    "package": 14_880,
+    "core": 6_699,
+    "tests": 14_001,
     "benchmarks": 6_950,
     "tests of benchmarks": 1_182,
 }

@@ -405,8 +405,6 @@ TWINS_ELSEWHERE = {
     "fit.write_plane_equations": "method/test_surfaces.py",
     "fit.write_through_two": "families/test_fundamental.py",
     "fit.write_unit_norm": "families/test_linear.py",
-    "fit.lower_least_medians": "families/test_base.py",
-    "fit.write_medians_by_label": "families/test_base.py",
     "draw.draw": "method/test_sampling.py",
     "draw.nearest_of_rows": "method/test_sampling.py",
     "draw.hash_rows": "forests/test_ruzhash.py",
