@@ -289,7 +289,6 @@ TWINS_ELSEWHERE = {
     **dict.fromkeys(("fit.choose_planes", "fit.fit_planes", "fit.write_plane_equations"), "method/test_surfaces.py"),
     "fit.write_through_two": "families/test_fundamental.py",
     "fit.write_unit_norm": "families/test_linear.py",
-    **dict.fromkeys(("fit.lower_least_medians", "fit.write_medians_by_label"), "families/test_base.py"),
     **dict.fromkeys(("draw.draw", "draw.nearest_of_rows"), "method/test_sampling.py"),
     **dict.fromkeys(("draw.hash_rows", "draw.grow_or_route"), "forests/test_ruzhash.py"),
     **dict.fromkeys(("draw.grow_cells", "draw.route_cells"), "../paper/test_voronoi.py"),

@@ -78,7 +78,7 @@ def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng:
     if not families.is_plane(scene).all():
         probabilities = probabilities_of(scene, searched, scores.decoys, off_surface(scene, tried.n, problem), problem)
         scene, pool = with_best_matrices(scene, pool, probabilities, problem, rng)
-        scene = with_surfaces(scene, tried.n, problem, rng)
+        scene = with_surfaces(scene, probabilities, tried.n, problem, rng)
         unexplained = np.where(held_by(scene, searched, families).any(axis=0), 0.0, searched.weights)
         decoys = decoys_of_unexplained(searched, unexplained, parameters, rng)
         scores = score(scores.columns, scene, decoys, problem, rng)

@@ -6,11 +6,11 @@ They are found one after the other. Matrices are proposed: those of
     two planes: the epipole is an eigenvector of H2 H1^-1,
     samples of as many matches as the solver takes, drawn as often from a small surface as from a large one, unless the search has
     explained all but mismatches,
-    and those that the search selected.
+    those that the search selected, and the likeliest one of each surface's matches alone.
 
-The best ranked are refined. The likeliest that is proven, see `proofs`, is accepted: it holds the surfaces whose matches it fits about
-as well as any matrix does. The matches of a weaker motion are each other's neighbours: among those of a stronger one they are
-mismatches or noise.
+The best ranked are refined. The likeliest that is proven, see `proofs`, is accepted: it holds the surfaces whose matches are about as
+likely with it as with any matrix. The matches of a weaker motion are each other's neighbours: among those of a stronger one they
+are mismatches or noise.
 """
 
 from __future__ import annotations
@@ -21,9 +21,7 @@ from typing import cast
 import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask, Rows
-from ruzhash_cv.core.families.base import Models, MotionFamily, TwoViewFamily
-from ruzhash_cv.core.families.weighting import student
-from ruzhash_cv.core.kernels.fit import lower_least_medians, write_medians_by_label
+from ruzhash_cv.core.families.base import Models, MotionFamily
 from ruzhash_cv.core.method.competition import interleaved
 from ruzhash_cv.core.method.fits import balanced, log_likelihoods, noise_scales, ranking_costs, refine, refined_samples
 from ruzhash_cv.core.method.parameters import Parameters
@@ -70,9 +68,10 @@ def find_motions(
     on_planes = on_surfaces(families.is_plane(surfaces), labels, False)
     taken = taken_keypoints(np.where(on_planes, labels, -1), matches)
     weights, left = np.where(taken, 0.0, matches.weights), on_surfaces(moved, labels, True)
-    pool, is_explained = plane_candidates(surfaces, left, problem, rng), tried.ended == EXPLAINED
+    own, is_explained = own_matrices(np.where(left, labels, -1), problem, rng), tried.ended == EXPLAINED
+    pool = np.vstack([plane_candidates(surfaces, left, problem, rng), own])
     n_samples = 0 if is_explained and len(pool) else parameters.motion_samples
-    motions, holders, compared, least = list[Scene](), np.full(len(surfaces), -1), [pool[:0]], None
+    motions, holders, compared = list[Scene](), np.full(len(surfaces), -1), [pool[:0]]
     while len(motions) < MAX_MOTIONS and not (motions and is_explained and not free.any()):
         rows = np.flatnonzero(left)
         remaining = replace(matches, data=matches.data[rows], weights=weights[rows])
@@ -89,9 +88,9 @@ def find_motions(
         refined, noise = refine(family, best, remaining, np.full(len(best), unit), parameters)
         compared.append(refined)
         squared = without_slips(family.squared_residuals(remaining.data, refined), *of_rows)
-        if least is None:
-            least = least_noise(squared, of_all, labels[rows], len(surfaces), family)
-        holds = held_by_motions(squared, labels[rows], least, unit, parameters) & free
+        rivals = np.vstack([squared, family.squared_residuals(remaining.data, own)])
+        given = rivals, labels[rows], matches.weights[rows], len(surfaces), unit, parameters
+        holds = held_by_motions(*given)[: len(refined)] & free
         proposed, counts = Models.of_family(refined, family_id), (tried.n, len(of_all))
         tolerances, evidences = proofs(proposed, holds, left, labels, counts, surfaces, weights, problem)
         # Accept the likeliest that is proven and no noise of a motion before it.
@@ -127,29 +126,35 @@ def plane_candidates(surfaces: Scene, free: Mask, problem: Problem, rng: np.rand
     return models[np.isfinite(models).all(axis=1)]
 
 
-def least_noise(refined: Array, squared: Array, labels: Rows, n_surfaces: int, family: TwoViewFamily) -> Array:
-    """Return the least noise scale (k,) that any matrix has on a surface's matches, for the degrees of freedom of a fit.
+def own_matrices(labels: Rows, problem: Problem, rng: np.random.Generator) -> Array:
+    """Return the likeliest matrix (m, 9) of each surface's matches alone, by `labels` (n,) of surfaces; small surfaces have none."""
+    matches, _, families, parameters = problem
+    family, own = families[cast(int, families.motion_id)], np.zeros((0, 9))
+    for surface in np.unique(labels[labels >= 0]).tolist():
+        rows = np.flatnonzero(labels == surface)
+        if len(rows) >= parameters.neighbourhoods[0]:
+            mine = replace(matches, data=matches.data[rows], weights=matches.weights[rows])
+            models, _, squared = refined_samples(own[:0], labels[rows], mine, family, parameters, rng)
+            likelihoods = log_likelihoods(squared, mine.weights, matches.unit, family.codimension)
+            own = np.vstack([own, models[np.argsort(-likelihoods, kind="stable")[:1]]])
+    return own
 
-    It is estimated from squared residuals (m, n) of `refined` matrices and of all. Of the latter only those can have less noise that
-    have more than half of their residuals below the least noise of the former.
+
+def held_by_motions(
+    squared: Array, labels: Rows, weights: Array, n_surfaces: int, unit: float, parameters: Parameters
+) -> Mask:
+    """Return which surfaces (m, k) matrices with squared residuals (m, n) explain about as well as any of them does.
+
+    With another matrix, of another motion, the log-likelihood of a surface's matches may be greater by what a motion costs and by the
+    logarithm of `held_ratio` for each match: a lens that is not undistorted bends the lines of each plane differently.
     """
-    counts, least = np.bincount(labels + 1, minlength=n_surfaces + 1)[1:], np.full(n_surfaces, np.inf)
-    for residuals in (refined, squared):
-        lower_least_medians(residuals, labels, np.empty_like(labels), np.empty(len(labels)), least)
-    freedom = np.maximum(counts, 1) / np.maximum(counts - family.sample_size, 1)
-    return np.asarray(np.sqrt(least / student(family.codimension, 1.0).median * freedom))
-
-
-def held_by_motions(squared: Array, labels: Rows, least: Array, unit: float, parameters: Parameters) -> Mask:
-    """Return which surfaces (m, k) matrices with squared residuals (m, n) fit about as well as any matrix does.
-
-    That is with at most `held_ratio` times the noise. Noise below `exact_noise` is the same: a lens that is not undistorted bends the
-    lines of each plane differently.
-    """
-    floor, medians = parameters.exact_noise * unit, np.empty((len(squared), len(least)))
-    write_medians_by_label(squared, labels, np.empty_like(labels), np.empty(len(labels)), medians)
-    noise = np.maximum(np.sqrt(medians / student(1, 1.0).median), floor)
-    return np.asarray((noise <= parameters.held_ratio * np.maximum(least, floor)) & (medians < np.inf))
+    likelihoods, reach = np.zeros((len(squared), n_surfaces)), parameters.widest_scale * unit
+    for surface in np.unique(labels[labels >= 0]).tolist():
+        mine = labels == surface
+        likelihoods[:, surface] = log_likelihoods(squared[:, mine], weights[mine], reach, 1)
+    counts = np.bincount(labels + 1, weights, minlength=n_surfaces + 1)[1:]
+    allowed = parameters.motion_cost + np.log(parameters.held_ratio) * counts
+    return np.asarray((likelihoods > 0.0) & (likelihoods >= likelihoods.max(axis=0) - allowed))
 
 
 def with_best_matrices(

@@ -99,10 +99,10 @@ class Parameters:
     )
     exact_noise: float = _number(
         1.0 / 15.0,
-        "noise, in units, below which two matrices fit a plane equally well; least noise of a motion's planes",
+        "least noise, in units, of relief and of a motion's planes: keypoints and lenses are not more precise",
     )
     held_ratio: float = _number(
-        1.4, "most noise of a plane's matches in its motion, as a multiple of the least noise in any"
+        2.0, "how many times likelier each match of a motion's plane may be with another matrix than with the motion's"
     )
     taken_share: float = _number(
         0.2,

@@ -60,13 +60,11 @@ def held_by(structures: Structures | Scene, matches: MatchSet, families: Familie
 
 
 def assign(surfaces: Scene, matches: MatchSet, families: Families) -> Rows:
-    """Return the surface (n,) that each match belongs to, -1 for none: of those within tolerance the narrowest, planes before lines."""
+    """Return the surface (n,) that each match belongs to, -1 for none: the first, so the strongest, of those within tolerance."""
     if len(surfaces) == 0:
         return np.full(len(matches), -1)
-    within = held_by(surfaces, matches, families)
-    order = np.lexsort((surfaces.tolerances, ~families.is_plane(surfaces)))
-    first = within[order].argmax(axis=0)
-    return np.where(within.any(axis=0), order[first], -1)
+    held = held_by(surfaces, matches, families)
+    return np.where(held.any(axis=0), held.argmax(axis=0), -1)
 
 
 def on_surfaces(flags: Mask, labels: Rows, otherwise: bool) -> Mask:

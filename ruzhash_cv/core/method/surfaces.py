@@ -34,35 +34,38 @@ _N_FITS = 3
 _N_NEAR = 12
 
 
-def with_surfaces(scene: Scene, n_tried: int, problem: Problem, rng: np.random.Generator) -> Scene:
+def with_surfaces(
+    scene: Scene, probabilities: Array, n_tried: int, problem: Problem, rng: np.random.Generator
+) -> Scene:
     """Return the scene with planes of each motion fitted given its matrix, in place of the planes that led to it.
 
-    A motion takes its planes among the matches of these and of no surface. A plane of no motion keeps its homography. So does a plane
-    whose matches are on no plane of its motion, unless these are evidence of the motion: it was proven. A motion that loses all its
-    planes so leaves.
+    A motion takes its planes among its matches by their `probabilities` (n, k) and those of nothing. A plane of no motion keeps its
+    homography. So does a plane with less than half of its matches on planes of its motion, unless these are evidence of the motion: it
+    was proven. A motion that loses all its planes so leaves.
     """
     matches, _, families, parameters = problem
     planes = families.is_plane(scene)
     motions = np.flatnonzero(~planes)
     if len(motions) == 0 or not families.has_both:
         return scene
-    labels = assign(scene.take(np.flatnonzero(planes)), matches, families)
-    owners = np.append(scene.owners[planes], -1)[labels]
+    labels = np.where(probabilities.sum(axis=1) > 0.5, probabilities.argmax(axis=1), -1)
+    owners = np.append(scene.owners, -1)[labels]
     alone = scene.take(np.flatnonzero(planes & (scene.owners == np.arange(len(scene)))))
     parts, numbers, free = [alone], [*range(len(alone))], np.ones(len(matches), bool)
     squared = families.squared_residuals(scene.take(motions), matches.data)
     for place, motion in enumerate(motions.tolist()):
         noise = max(float(scene.noise[motion]), parameters.exact_noise * matches.unit)
         near = squared[place] <= (parameters.tolerance_scales * noise) ** 2
-        rows = np.flatnonzero(near & free & ((owners == motion) | (owners < 0)))
+        mine = (owners == motion) | (owners < 0)
+        rows = np.flatnonzero(near & free & mine)
         members = np.flatnonzero(planes & (scene.owners == motion))
-        proven = held_by(scene.take(members), matches, families)[:, rows]
-        fitted = planes_of_motion(scene.matrices[motion], matches.data[rows], noise, proven, problem, rng)
+        proven = held_by(scene.take(members), matches, families) & mine
+        fitted = planes_of_motion(scene.matrices[motion], matches.data[rows], noise, proven[:, rows], problem, rng)
         again: Mask = np.asarray(held_by(fitted, matches, families).any(axis=0))
         kept = scene.take(np.array([motion]))
         if is_evident(kept, assign(fitted, matches, families), len(fitted) > 0, n_tried, problem):
             again |= squared[place] <= (parameters.preference_cut * noise) ** 2
-        lost = are_lost(scene.take(members), again, problem)
+        lost = (proven & again) @ matches.weights < 0.5 * (proven @ matches.weights)
         parts.append(scene.take(members[lost]))
         numbers += range(len(numbers), len(numbers) + len(parts[-1]))
         if len(members) == 0 or not lost.all():
@@ -71,13 +74,6 @@ def with_surfaces(scene: Scene, n_tried: int, problem: Problem, rng: np.random.G
             parts += [replace(kept, evidences=np.array([evidence])), fitted]
             numbers += [len(numbers)] * (1 + len(fitted))
     return replace(Scene.join(parts), owners=np.array(numbers))
-
-
-def are_lost(planes: Scene, again: Mask, problem: Problem) -> Mask:
-    """Return which planes (k,) hold matches of which less than half are held `again` (n,)."""
-    matches, _, families, _ = problem
-    held = held_by(planes, matches, families)
-    return np.asarray((held & again) @ matches.weights < 0.5 * (held @ matches.weights))
 
 
 def planes_of_motion(

@@ -13,7 +13,7 @@ from paper.problems import AlgebraicCircles, normalise_pairs
 from two_views import motion, plane
 
 from ruzhash_cv.core.families.base import Families, Models
-from ruzhash_cv.core.kernels.fit import costs_at_reaches, lower_least_medians, write_medians_by_label
+from ruzhash_cv.core.kernels.fit import costs_at_reaches
 from ruzhash_cv.core.method.matches import Frame
 from ruzhash_cv.models import Circles, FundamentalMatrices, Homographies, Lines, ModelFamily, TwoViewFamily
 
@@ -240,24 +240,6 @@ def test_truncated_costs_at_reaches_equal_their_twin() -> None:
     squared = TABLE.squared_residuals(models, data)
     expected = np.stack([np.minimum(squared / reach**2, 1.0) @ weights for reach in reaches], axis=1)
     np.testing.assert_allclose(costs, expected)
-
-
-def test_medians_by_label_equal_their_twins() -> None:
-    """Of a label without matches they are infinite; the least is looked for where more than half of the residuals are below it."""
-    rng = np.random.default_rng(3)
-    squared, labels = rng.exponential(1.0, (7, 50)), rng.integers(-1, 4, 50)
-    labels[labels == 2] = 1
-    squared[2, labels == 3] = np.inf
-    rows, work, medians = np.empty(50, np.int64), np.empty(50), np.empty((7, 4))
-    write_medians_by_label(squared, labels, rows, work, medians)
-    expected = np.full((7, 4), np.inf)
-    for label in (0, 1, 3):
-        rows_of = squared[:, labels == label]
-        expected[:, label] = [naive.upper_median(row) if np.isfinite(row).any() else np.inf for row in rows_of]
-    np.testing.assert_array_equal(medians, expected)
-    least = np.full(4, np.inf)
-    lower_least_medians(squared, labels, rows, work, least)
-    np.testing.assert_array_equal(least, expected.min(axis=0))
 
 
 def test_motions_of_a_plane_go_through_two_matches_off_it() -> None:

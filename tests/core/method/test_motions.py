@@ -14,7 +14,7 @@ from ruzhash_cv import FilterResult, filter_points, find_fundamental_matrix
 from ruzhash_cv.core.families.base import Models
 from ruzhash_cv.core.method import motions
 from ruzhash_cv.core.method.fits import refine_structures
-from ruzhash_cv.core.method.motions import owners_of_planes
+from ruzhash_cv.core.method.motions import held_by_motions, owners_of_planes
 from ruzhash_cv.core.method.parameters import PARAMETERS
 from ruzhash_cv.core.method.sampling import Problem, decoys_of_matches
 from ruzhash_cv.core.method.scene import Scene, are_slips, taken_keypoints, without_slips
@@ -197,21 +197,41 @@ def test_a_mover_beside_a_static_scene_is_a_motion_alone() -> None:
 
 def test_a_mover_in_a_scene_without_planes_is_kept() -> None:
     """Both are found among matches alone, and scores are computed with both motions."""
-    kept = []
+    kept, boxes = [], ((500, [-0.4, -0.3], [0.0, 0.3], 5, 12), (100, [0.05, -0.1], [0.25, 0.1], 2, 4))
     for seed in range(6):
         rng, own = np.random.default_rng(seed), (turned(-0.05, -0.2, 0.1), np.array([-0.6, 0.5, 0.3]))
         scene, mover = (
             np.column_stack([rng.uniform(low, high, (n, 2)), np.ones(n)]) * rng.uniform(near, far, (n, 1))
-            for n, low, high, near, far in (
-                (500, [-0.4, -0.3], [0.0, 0.3], 5, 12),
-                (100, [0.05, -0.1], [0.25, 0.1], 2, 4),
-            )
+            for n, low, high, near, far in boxes
         )
-        parts = views(scene, seed=seed), views(mover, own, seed + 9)
-        result = filtered(*parts, seed=seed)
+        result = filtered(views(scene, seed=seed), views(mover, own, seed + 9), seed=seed)
         kept.append(result.inlier_mask[500:600].mean())
         assert result.inlier_mask[:500].mean() > 0.95
     assert np.mean(kept) > 0.9
+
+
+def test_two_things_that_move_a_little_in_a_scene_are_often_motions_of_their_own() -> None:
+    """The wide plane that a search finds for one of them holds matches of the scene around it, too."""
+    things = (600, 0.0, 0.45, 4.0, 12.0), (80, -0.2, 0.1, 3.6, 4.4), (120, 0.2, 0.1, 3.6, 4.4)
+    (rotation, translation), n_found = POSE, 0
+    for seed in range(8):
+        rng, parts = np.random.default_rng(seed), []
+        for n, x, size, near, far in things:
+            rays = np.column_stack([rng.uniform(x - size, x + size, n), rng.uniform(-size, size, n), np.ones(n)])
+            place, turn = np.array([4.0 * x, 0.0, 4.0]), turned(0.25 * x, 0.3 * x, 0.3 * x) @ rotation
+            own = turn, (rotation - turn) @ place + translation + [0.0, 0.25 * x, 0.5 * abs(x)]
+            parts.append(views(rays * rng.uniform(near, far, (n, 1)), own if x else POSE, len(parts), 0.3))
+        labels = filtered(*parts, n_mismatches=200, seed=seed).motion_labels
+        n_found += {np.bincount(part + 1).argmax() for part in np.split(labels[:800], [600, 680])} == {1, 2, 3}
+    assert n_found >= 6
+
+
+def test_a_matrix_holds_a_surface_unless_another_costs_its_matches_much_less() -> None:
+    rng, noise = np.random.default_rng(0), np.array([1.0, 1.6, 3.0])[:, None]
+    for n, held in ((10, [True, True, True]), (200, [True, True, False])):
+        squared = np.square(noise * rng.normal(size=n))
+        holds = held_by_motions(squared, np.zeros(n, np.int64), np.ones(n), 2, 3.0, PARAMETERS)
+        assert holds.T.tolist() == [held, [False] * 3]  # no match is on the other surface
 
 
 @three_seeds
