@@ -64,8 +64,8 @@ HOSTS = {"hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 14_722,
-    "core": 6_733,
+    "package": 14_856,
+    "core": 6_867,
     "tests": 14_002,
     "benchmarks": 6_950,
     "tests of benchmarks": 1_182,
