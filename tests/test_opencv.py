@@ -195,6 +195,20 @@ def test_a_few_exact_points_give_the_matrix_as_opencv_does(find: Finder, n: int)
         assert find_homography(pair.points1, wrong)[1].sum() >= 4
 
 
+def test_all_pairs_of_eight_points_give_their_homography() -> None:
+    right = 0
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        points1, bend = (
+            rng.uniform(20, 460, (8, 2)),
+            np.eye(3) + np.append(rng.normal(0, 0.1, 6), [1e-4, 1e-4, 0]).reshape(3, 3),
+        )
+        points2 = apply(bend, points1) + rng.normal(0, 0.5, (8, 2))
+        H, _ = find_homography(np.repeat(points1, 8, axis=0), np.tile(points2, (8, 1)), rng=seed)
+        right += H is not None and np.abs(apply(H, points1) - points2).max() < 6.0
+    assert right >= 8
+
+
 def test_half_of_few_exact_matches_give_a_rectified_pair_its_rows() -> None:
     for seed in range(12):
         rng = np.random.default_rng(seed)

@@ -103,3 +103,16 @@ def beside(step: float, slope: float, seed: int, noise: float = 0.5) -> tuple[Ar
     points2 += rng.normal(0, noise, points2.shape)
     points2[200:] = rng.uniform(0, 600, (60, 2))
     return points1, points2, right
+
+
+def copies_of_one(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return matches of an image of a label to an image with n copies, and the copy of each match; n for mismatches."""
+    rng = np.random.default_rng(seed)
+    label, columns, copies = rng.uniform(0, 300, (120, 2)), int(np.ceil(np.sqrt(n))), np.repeat(np.arange(n + 1), 40)
+    rows = np.concatenate([rng.choice(120, 40, replace=False) for _ in range(n + 1)])
+    scale, angle = rng.uniform(0.45, 0.55, n + 1), np.radians(rng.uniform(-8, 8, n + 1))
+    turns = (scale * np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])).transpose(2, 0, 1)
+    places = 200.0 * np.column_stack(np.divmod(copies, columns))
+    points2 = places + np.einsum("nij,nj->ni", turns[copies], label[rows] - 150.0) + rng.normal(0, 0.6, (len(rows), 2))
+    points2[copies == n] = rng.uniform(-100, 200 * columns - 100, (40, 2))
+    return label[rows], points2, copies

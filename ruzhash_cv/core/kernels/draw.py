@@ -63,8 +63,12 @@ def pair_up(
     """Write rows of the first point of one correspondence and the second of another, and return how many.
 
     Correspondences (n, d) are (x1, y1, x2, y2), after which rays of three numbers may follow. Pairs (2, k) make a row if their points
-    are at least `distance` apart along an axis in both images, as long as there is room.
+    are at least `distance` apart along an axis in both images, and are no match, as long as there is room. Matches are sorted: those of
+    the same first point follow each other.
     """
+    wrong: cython.bint
+    step: Py_ssize_t
+    row: Py_ssize_t
     n_made: Py_ssize_t = 0
     with cython.nogil:
         for at in range(pairs.shape[1]):
@@ -73,7 +77,15 @@ def pair_up(
             one, other = pairs[0, at], pairs[1, at]
             dx, dy = fabs(data[one, 0] - data[other, 0]), fabs(data[one, 1] - data[other, 1])
             du, dv = fabs(data[one, 2] - data[other, 2]), fabs(data[one, 3] - data[other, 3])
-            if ((dx >= distance) | (dy >= distance)) & ((du >= distance) | (dv >= distance)):
+            wrong = ((dx >= distance) | (dy >= distance)) & ((du >= distance) | (dv >= distance))
+            for step in range(-1, 2, 2):
+                row = one
+                while (
+                    wrong and 0 <= row < data.shape[0] and data[row, 0] == data[one, 0] and data[row, 1] == data[one, 1]
+                ):
+                    wrong = data[row, 2] != data[other, 2] or data[row, 3] != data[other, 3]
+                    row += step
+            if wrong:
                 for column in range(data.shape[1]):
                     decoys[n_made, column] = data[one, column]
                     if (column == 2) | (column == 3) | (column > 6):
@@ -151,7 +163,9 @@ def draw_among(
         n_good, n_failed, least = 0, 0, INFINITY
         while n_good < n_candidates and n_failed < MOST_DEGENERATE:
             around = address(nearest[(slot // wanted.shape[0] + n_failed) % nearest.shape[0], 0])
-            counter, filled = take_rows(taken, size, around, k, n, weights, cumulative, starts, stream, counter)
+            counter, filled = take_rows(
+                taken, size, around, k, n, weights, cumulative, starts, coordinates, min_spread, stream, counter
+            )  # fmt: skip
             deviation = -1.0
             if filled == size:
                 for item in range(size):
@@ -179,9 +193,10 @@ def draw_among(
 @cython.returns((ulonglong, Py_ssize_t))
 def take_rows(
     taken: p_Py_ssize_t, size: Py_ssize_t, around: p_Py_ssize_t, k: Py_ssize_t, n: Py_ssize_t, weights: p_double,
-    cumulative: p_double, starts: p_Py_ssize_t, stream: ulonglong, counter: ulonglong,
+    cumulative: p_double, starts: p_Py_ssize_t, coordinates: double[:, ::1], min_spread: double, stream: ulonglong,
+    counter: ulonglong,
 ):  # fmt: skip
-    """Write different rows by weight, of all, or a seed and some of its k neighbours; return the counter, and how many there are."""
+    """Write rows of different points by weight, of all, or a seed and some of its k neighbours; return the counter and their number."""
     accept: cython.bint
     filled: Py_ssize_t = 0
     last: Py_ssize_t = n - 1
@@ -209,11 +224,22 @@ def take_rows(
                 row += 1
         counter += 2
         for earlier in range(filled):
-            accept = accept and taken[earlier] != row
+            accept = accept and taken[earlier] != row and not are_close(coordinates, taken[earlier], row, min_spread)
         if accept:
             taken[filled] = row
             filled += 1
     return counter, filled
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+@cython.inline
+def are_close(points: double[:, ::1], one: Py_ssize_t, other: Py_ssize_t, distance: double) -> cython.bint:
+    """Return whether two rows are less than a distance apart along both axes of an image."""
+    dx, dy = fabs(points[one, 0] - points[other, 0]), fabs(points[one, 1] - points[other, 1])
+    du, dv = fabs(points[one, 2] - points[other, 2]), fabs(points[one, 3] - points[other, 3])
+    return (dx < distance and dy < distance) or (du < distance and dv < distance)
 
 
 def nearest_of_rows(data: double[:, ::1], rows: Py_ssize_t[::1], squares: double[::1], nearest: Py_ssize_t[:, ::1]):
@@ -304,10 +330,8 @@ def deviation_of(points: double[:, ::1], affine: cython.bint, min_spread: double
     size: Py_ssize_t = points.shape[0]
     for i in range(size):
         for j in range(i):
-            for x in range(0, 4, 2):
-                dx, dy = points[i, x] - points[j, x], points[i, x + 1] - points[j, x + 1]
-                if fabs(dx) < min_spread and fabs(dy) < min_spread:
-                    return -1.0
+            if are_close(points, i, j, min_spread):
+                return -1.0
     if size > 4 and (are_on_a_line(points, 0, height) or are_on_a_line(points, 2, height)):
         return -2.0
     if not affine:

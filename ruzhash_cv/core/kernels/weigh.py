@@ -108,66 +108,116 @@ def write_gains(
 
 
 def write_counts(
-    indices: uchar[:, ::1], weights: double[::1],
-    room: Py_ssize_t[:, ::1], changed: Py_ssize_t[::1], counts: double[:, ::1],
+    indices: uchar[:, ::1], weights: double[::1], keypoints: Py_ssize_t[:, ::1],
+    room: Py_ssize_t[:, ::1], used: double[:, ::1], counts: double[:, ::1],
 ):  # fmt: skip
-    """Add weights (n,) to the counts (m, n_indices) of the radii that hold matches, but for those beyond all.
+    """Write the counts (m, n_indices) of matches with weights (n,) between the radii of models; those beyond all are not counted.
 
-    Overwrites `room` (2, n) and `changed` (m,).
+    A model counts matches of one of the `keypoints` (2, n) as one at most, the nearest first. Overwrites `room` (3, n); `used`, of the
+    keypoints of both images, is 0 and becomes 0 again.
     """
     with cython.nogil:
-        add_counts(indices, weights, 1.0, room, counts, changed)
+        n_weighted = list_weighted(weights, room)
+        for item in range(indices.shape[0]):
+            count(indices[item], weights, keypoints, n_weighted, room, used, counts[item])
 
 
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def add_counts(
-    indices: uchar[:, ::1], weights: double[::1], sign: double,
-    room: Py_ssize_t[:, ::1], counts: double[:, ::1], changed: Py_ssize_t[::1],
-) -> cython.void:  # fmt: skip
-    """Rows that have weight are listed once, and for each model those of them within its annuli, without branches to predict.
-
-    Of models whose counts change, `changed` (m,) becomes -1.
-    """
-    n_near: Py_ssize_t
+def list_weighted(weights: double[::1], room: Py_ssize_t[:, ::1]) -> Py_ssize_t:
+    """List the rows that have weight, and return how many there are."""
     n_weighted: Py_ssize_t = 0
-    last: Py_ssize_t = counts.shape[1] - 1
     for row in range(weights.shape[0]):
         room[0, n_weighted] = row
         n_weighted += weights[row] != 0.0
-    for item in range(indices.shape[0]):
-        n_near = 0
-        for at in range(n_weighted):
-            room[1, n_near] = room[0, at]
-            n_near += indices[item, room[0, at]] < last
-        for at in range(n_near):
-            counts[item, indices[item, room[1, at]]] += sign * weights[room[1, at]]
-        if n_near > 0:
-            changed[item] = -1
+    return n_weighted
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def count(
+    indices: uchar[::1], weights: double[::1], keypoints: Py_ssize_t[:, ::1], n_weighted: Py_ssize_t,
+    room: Py_ssize_t[:, ::1], used: double[:, ::1], counts: double[::1],
+) -> cython.void:  # fmt: skip
+    """Write the counts (n_indices,) of a model. Rows within its annuli are listed first, without branches to predict."""
+    row: Py_ssize_t
+    one: Py_ssize_t
+    two: Py_ssize_t
+    shared: cython.bint = False
+    place: double = 0.0
+    n_near: Py_ssize_t = 0
+    last: Py_ssize_t = counts.shape[0] - 1
+    for at in range(n_weighted):
+        room[1, n_near] = room[0, at]
+        n_near += indices[room[0, at]] < last
+    counts[:] = 0.0
+    for at in range(n_near):
+        row = room[1, at]
+        one, two = keypoints[0, row], keypoints[1, row]
+        counts[indices[row]] += weights[row]
+        used[0, one] += weights[row]
+        used[1, two] += weights[row]
+        shared = shared or used[0, one] > 1.0 + 1e-9 or used[1, two] > 1.0 + 1e-9
+    for at in range(n_near):
+        used[0, keypoints[0, room[1, at]]] = used[1, keypoints[1, room[1, at]]] = 0.0
+    if not shared:
+        return
+    # Sorted by radius: from numbers of rows to places.
+    counts[:] = 0.0
+    for at in range(n_near):
+        counts[indices[room[1, at]]] += 1.0
+    for index in range(last):
+        counts[index], place = place, place + counts[index]
+    for at in range(n_near):
+        row = room[1, at]
+        room[2, cast(Py_ssize_t, counts[indices[row]])] = row
+        counts[indices[row]] += 1.0
+    counts[:] = 0.0
+    for at in range(n_near):
+        row = room[2, at]
+        one, two = keypoints[0, row], keypoints[1, row]
+        left = 1.0 - (used[0, one] if used[0, one] > used[1, two] else used[1, two])
+        left = weights[row] if weights[row] < left else left
+        used[0, one] += left
+        used[1, two] += left
+        counts[indices[row]] += left
+    for at in range(n_near):
+        used[0, keypoints[0, room[1, at]]] = used[1, keypoints[1, room[1, at]]] = 0.0
 
 
 def choose_structures(
     indices: uchar[:, ::1], background: double[:, ::1], family_ids: uchar[::1], total: double, sizes: double[::1],
     densities: double[::1], widest: Py_ssize_t[::1], annulus_steps: Py_ssize_t, min_annulus_weight: double,
     log_tests: double, n_radii: Py_ssize_t, tolerance_steps: Py_ssize_t,
-    room: Py_ssize_t[:, ::1], counts: double[:, ::1], gains: double[::1], tops: double[::1], radii: Py_ssize_t[::1],
-    taken: double[::1], left: double[::1], chosen: double[:, ::1],
+    keypoints: Py_ssize_t[:, ::1], room: Py_ssize_t[:, ::1], used: double[:, ::1], counts: double[:, ::1],
+    gains: double[::1], tops: double[::1], radii: Py_ssize_t[::1], taken: Py_ssize_t[::1], left: double[::1],
+    chosen: double[:, ::1],
 ) -> Py_ssize_t:  # fmt: skip
     """Write the evidence, candidate, radius and support (4,) of structures, chosen greedily by evidence, and return how many there are.
 
-    The weights `left` (n,) of the matches that each explains become 0. Radii are the first `n_radii`. Overwrites `room` (2, n),
-    `counts` (m, n_indices), which are 0, `gains` (all radii,), `tops` and `radii` (m,), and `taken` (n,).
+    The weights `left` (n,) of the matches that each explains become 0. Radii are the first `n_radii`. Overwrites `room` (3, n),
+    `counts` (m, n_indices), `gains` (all radii,), `tops` and `radii` (m,), and `taken` (n,); for `used` see `write_counts`.
     """
+    changed: cython.bint
+    support: double
+    best: Py_ssize_t
+    row: Py_ssize_t
     n_chosen: Py_ssize_t = 0
+    n_taken: Py_ssize_t = 0
     m: Py_ssize_t = indices.shape[0]
+    last: Py_ssize_t = counts.shape[1] - 1
     with cython.nogil:
-        add_counts(indices, left, 1.0, room, counts, radii)
         while n_chosen < chosen.shape[0] and m > 0:
             best = 0
+            n_weighted = list_weighted(left, room)
             for item in range(m):
-                # Only where counts have changed.
-                if radii[item] < 0 or n_chosen == 0:
+                changed = n_chosen == 0
+                for at in range(n_taken):
+                    changed = changed or indices[item, taken[at]] < last
+                if changed:
+                    count(indices[item], left, keypoints, n_weighted, room, used, counts[item])
                     family, tops[item], radii[item] = family_ids[item], 0.0, 0
                     write_gains(
                         counts[item], total, background[item], sizes[family], densities[family], widest[family],
@@ -181,15 +231,17 @@ def choose_structures(
             if not tops[best] > 0.0:
                 break
             support = 0.0
+            n_taken = 0
+            for index in range(radii[best] + tolerance_steps + 1):
+                support += counts[best, index]
             for row in range(left.shape[0]):
-                taken[row] = 0.0
-                if indices[best, row] <= radii[best] + tolerance_steps:
-                    support += left[row]
-                    taken[row], left[row] = left[row], 0.0
+                taken[n_taken] = row
+                if left[row] != 0.0 and indices[best, row] <= radii[best] + tolerance_steps:
+                    left[row] = 0.0
+                    n_taken += 1
             chosen[n_chosen, 0], chosen[n_chosen, 1] = tops[best], best
             chosen[n_chosen, 2], chosen[n_chosen, 3] = radii[best], support
             n_chosen += 1
-            add_counts(indices, taken, -1.0, room, counts, radii)
     return n_chosen
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask
+from ruzhash_cv.core.families.epipolar import PARALLAX_SIZE
 from ruzhash_cv.core.kernels.draw import count_own_neighbours
 from ruzhash_cv.core.method.matches import MatchSet
 from ruzhash_cv.core.method.parameters import Parameters
@@ -32,9 +33,13 @@ def find_repetitions(
     members, sizes, near = _within_bounds(data, within)
     near_others = _are_enough((near * stronger).sum(axis=2), sizes, stronger @ sizes, parameters)
     repeated, held = np.zeros(len(planes), bool), np.zeros(len(data), bool)
-    for structure in range(len(planes)) if near_others.any() else ():
+    rivals, counts = competing(members, matches, parameters)
+    slips = rivals & (counts[:, None] < parameters.small_share * counts)
+    for structure in range(len(planes)) if near_others.any() or slips.any() else ():
         left = within[structure] & ~held
-        if near_others[structure] or repeated.any():
+        if (slips[structure, :structure] & ~repeated[:structure]).any():
+            repeated[structure] = True
+        elif near_others[structure] or repeated.any():
             moved = held & ~within[:structure][stationary[:structure]].any(axis=0)
             small = bool(planes[structure] and left.sum() < parameters.small_share * moved.sum())
             repeated[structure] = repeated_beside(matches, left, held, parameters, small=small).any()
@@ -47,6 +52,22 @@ def find_repetitions(
     for smaller, larger in np.argwhere(pairs & ~np.eye(len(planes), dtype=bool)).tolist():
         overlapping[smaller, larger] = interleaved(data, members[smaller], members[larger], matches.unit, parameters)
     return repeated, np.asarray(overlapping | overlapping.T)
+
+
+def competing(members: Mask, matches: MatchSet, parameters: Parameters) -> tuple[Mask, Array]:
+    """Return which structures (k, k) with matches `members` (k, n) compete, and how many keypoints (k,) each has.
+
+    Many matches of the smaller end at keypoints of the larger. They are copies of one object, or the smaller repeats a texture.
+    """
+    (k, _), counts = members.shape, members.sum(axis=1).astype(np.float64)
+    shared, sizes = np.zeros((k, k)), np.minimum(counts, counts[:, None])
+    for numbers in matches.keypoints:
+        ends = np.zeros((k, numbers.max(initial=0) + 1))
+        rows, columns = np.nonzero(members)
+        ends[rows, numbers[columns]] = 1.0
+        shared, counts = np.maximum(shared, ends[:, numbers] @ members.T), np.minimum(counts, ends.sum(axis=1))
+    many = (shared > PARALLAX_SIZE) & (shared >= parameters.taken_share * sizes)
+    return np.asarray((many | many.T) & ~np.eye(k, dtype=bool)), counts
 
 
 def _within_bounds(data: Array, within: Mask) -> tuple[Mask, Array, Array]:

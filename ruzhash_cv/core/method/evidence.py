@@ -7,10 +7,10 @@ the probability of as many by chance, which by Hoeffding's bound is at most exp(
 
     -ln NFA = n KL(c / n || alpha) - ln(n * models tried)
 
-Matches count by their weights. In n KL the size of a minimal sample is subtracted from n and c, because a model always fits its
-sample. alpha is the larger of two shares. Decoys are counted within the largest radius; within smaller ones their share falls as r
-** codimension, unless significantly more are there. The annulus around the radius shows how dense the surroundings are: mismatches
-may crowd around true positions.
+A structure counts each keypoint once, because at most one match of it is right: several copies of one object are as evident as one.
+In n KL the size of a minimal sample is subtracted from n and c, because a model always fits its sample. alpha is the larger of two
+shares. Decoys are counted within the largest radius; within smaller ones their share falls as r ** codimension, unless significantly
+more are there. The annulus around the radius shows how dense the surroundings are: mismatches may crowd around true positions.
 """
 
 from __future__ import annotations
@@ -117,25 +117,31 @@ def _log_tests(total: float, n_tried: int) -> float:
     return math.log(max(total, 1.0) * max(n_tried, 1))
 
 
-def count_weights(indices: NDArray[np.uint8], weights: Array, n_radius_indices: int) -> Array:
-    """Return the weights (m, n_radius_indices) of correspondences between one radius and the next.
+def count_weights(indices: NDArray[np.uint8], weights: Array, keypoints: Rows, n_radius_indices: int) -> Array:
+    """Return the weights (m, n_radius_indices) of correspondences between one radius and the next, at most 1 for each keypoint.
 
     Correspondences beyond all annuli are not counted: most are, for any model.
     """
-    counts = np.zeros((len(indices), n_radius_indices))
-    write_counts(indices, weights, np.empty((2, len(weights)), np.int64), np.empty(len(indices), np.int64), counts)
+    counts = np.empty((len(indices), n_radius_indices))
+    write_counts(indices, weights, keypoints, *_room(keypoints), counts)
     return counts
+
+
+def _room(keypoints: Rows) -> tuple[Rows, Array]:
+    """Return what kernels list rows in, and what they count the keypoints of both images in."""
+    return np.empty((3, keypoints.shape[1]), np.int64), np.zeros((2, keypoints.max(initial=0) + 1))
 
 
 def evidence_of(models: Candidates, weights: Array, problem: Problem, n_tried: int, total: float) -> Array:
     """Return -ln NFA (m, n_radii) of candidates among matches with weights (n,); `total` is the weight of all matches."""
-    counts = count_weights(models.radius_indices, weights, problem.parameters.n_radius_indices)
+    rows = models.radius_indices, weights, problem.matches.keypoints
+    counts = count_weights(*rows, problem.parameters.n_radius_indices)
     return evidence(models, counts, total, _rules(problem), n_tried)
 
 
 def meaningful(models: Candidates, problem: Problem, n_tried: int) -> Candidates:
     """Return the candidates that are no false alarm by themselves; only they can become structures."""
-    weights = problem.matches.weights
+    weights = problem.matches.shares
     gains = evidence_of(models, weights, problem, n_tried, float(weights.sum()))
     return models.take(np.flatnonzero(gains.max(axis=1, initial=-np.inf) > 0.0))
 
@@ -155,18 +161,17 @@ def extract(
     narrow ones, see `chosen_structures`. `total` is the weight of all matches, if not all are to be explained, `widest` the index of
     the largest radius.
     """
-    parameters = problem.parameters
-    total, n_radii = float(weights.sum()) if total is None else total, len(parameters.radii)
-    chosen, left = chosen_structures(
-        models, weights, total, n_radii if widest is None else widest + 1, problem, n_tried
-    )
+    parameters, left = problem.parameters, np.where(weights > 0.0, problem.matches.shares, 0.0)
+    total, n_radii = float(left.sum()) if total is None else total, len(parameters.radii)
+    chosen, left = chosen_structures(models, left, total, n_radii if widest is None else widest + 1, problem, n_tried)
     # Not in this order yet: what is taken away leaves the annuli of others, which gain by it.
     chosen = chosen[np.argsort(-chosen[:, 0], kind="stable")]
     evidences, support = np.ascontiguousarray(chosen.T[[0, 3]])
     taken, indices = chosen.T[1:3].astype(np.int64)
     tolerances = parameters.radii[indices] * parameters.tolerance_ratio * problem.matches.unit
     columns = tolerances, evidences, np.zeros(len(taken), bool), support
-    return Structures(models.matrices[taken], models.family_ids[taken], *columns), left
+    structures = Structures(models.matrices[taken], models.family_ids[taken], *columns)
+    return structures, np.where(left > 0.0, weights, 0.0)
 
 
 def chosen_structures(
@@ -177,14 +182,15 @@ def chosen_structures(
     The radius of most evidence is no noise scale: one wide plane may hold the matches of several narrow ones. A structure wider than a
     unit gives way to structures of at most a third of its radius that explain most of its matches and have more evidence together.
     """
-    parameters, m, n = problem.parameters, len(models), len(weights)
+    parameters, keypoints, m = problem.parameters, problem.matches.keypoints, len(models)
     chosen, left = np.empty((MAX_STRUCTURES, 4)), weights.copy()
     if m == 0:
         return chosen[:0], left
     given = models.radius_indices, models.background, models.family_ids, total, *_by_total(_rules(problem), total)
     steps = _log_tests(total, n_tried), n_radii, parameters.tolerance_steps
-    room = np.empty((2, n), np.int64), np.zeros((m, parameters.n_radius_indices)), np.empty(len(parameters.radii))
-    n_chosen = choose_structures(*given, *steps, *room, np.empty(m), np.empty(m, np.int64), np.empty(n), left, chosen)
+    counting = np.empty((m, parameters.n_radius_indices)), np.empty(len(parameters.radii))
+    room = np.empty(m), np.empty(m, np.int64), np.empty(len(left), np.int64)
+    n_chosen = choose_structures(*given, *steps, keypoints, *_room(keypoints), *counting, *room, left, chosen)
     parts, remaining = [chosen[:0]], weights.copy()
     for wide in chosen[:n_chosen]:
         item, radius = wide[1:3].astype(int).tolist()

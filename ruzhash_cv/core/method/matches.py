@@ -39,10 +39,13 @@ class Frame:
     factors: tuple[float, float] = (1.0, 1.0)
 
     @classmethod
-    def around(cls, points1: Array, points2: Array, pixels: tuple[float, float] = (1.0, 1.0)) -> Frame:
+    def around(
+        cls, points1: Array, points2: Array, pixels: tuple[float, float] = (1.0, 1.0), counts: tuple[int, int] = (1, 1)
+    ) -> Frame:
         """Return the frame in which the points of both images have a median distance of about 1 from their centres.
 
-        Medians, so that a few coordinates far from any image change nothing. `pixels` are the sizes of a pixel in the points' units.
+        Medians, so that a few coordinates far from any image change nothing. `pixels` are the sizes of a pixel in the points' units,
+        `counts` the numbers of keypoints: several copies of one object have more of them on a larger area, at the same scale.
         """
         if len(points1) == 0:
             return cls(np.zeros(2), np.zeros(2), 1.0)
@@ -53,7 +56,8 @@ class Frame:
         if spread == 0.0:  # most points are one
             spread = max(float(each.mean()) / pixel for each, pixel in zip(away, pixels, strict=True))
         shares = [1.0, 1.0]
-        if spread > _UNLIKE * coarser > 0.0:
+        wider = int(spreads[1] > spreads[0])
+        if spread > _UNLIKE * np.sqrt(max(counts[wider] / counts[1 - wider], 1.0)) * coarser > 0.0:
             spread, shares = coarser, [coarser / each for each in spreads]
         # Beyond these, squares of the frame would overflow.
         scale = 1.0 / spread if 1e-100 < spread < 1e100 else 1.0
@@ -141,15 +145,16 @@ class MatchSet:
         finite = np.logical_and.reduce((np.abs(rows) < limits).T)
         # Distinct and sorted before anything is computed: neither repetitions nor the order given change a bit.
         rows, where = _distinct(rows.take(np.flatnonzero(finite), axis=0))
-        frame = Frame.around(rows[:, :2], rows[:, 2:4], pixels)
+        # The rows are sorted by the first points.
+        x, y = rows.T[:2]
+        new = np.append(False, (x[1:] != x[:-1]) | (y[1:] != y[:-1]))[: len(rows)]
+        keypoints = np.array([np.cumsum(new), _distinct(rows[:, 2:4])[1]])
+        n_first, n_second = (keypoints.max(axis=1, initial=0) + 1).tolist()
+        frame = Frame.around(rows[:, :2], rows[:, 2:4], pixels, (n_first, n_second))
         data = frame.enter(rows[:, :2], rows[:, 2:4])
         # A shorter or longer one is nothing or everything, and squares and quotients must not overflow.
         unit = min(max(frame.scale * unit, 1e-12), 1e12)
         groups = duplicate_groups(data, unit)
-        # The rows are sorted by the first points.
-        x, y = data.T[:2]
-        new = np.append(False, (x[1:] != x[:-1]) | (y[1:] != y[:-1]))[: len(data)]
-        keypoints = np.array([np.cumsum(new), _distinct(data[:, 2:4])[1]])
         factors = np.ones(len(data))
         if sizes is not None:
             least = np.full((2, len(data)), np.inf)
@@ -165,6 +170,11 @@ class MatchSet:
 
     def __len__(self) -> int:
         return len(self.data)
+
+    @property
+    def shares(self) -> Array:
+        """The share (n,) that each has in its duplicate group."""
+        return np.asarray(1.0 / np.bincount(self.groups)[self.groups])
 
     @property
     def n_groups(self) -> int:
@@ -192,7 +202,7 @@ class MatchSet:
 
     def take(self, rows: Rows) -> MatchSet:
         """Return some of the matches, with the weights that they have among themselves."""
-        groups, keypoints = self.groups[rows], self.keypoints[:, rows]
+        groups, keypoints = self.groups[rows], self.keypoints.take(rows, axis=1)
         given = replace(self, data=self.data[rows], weights=match_weights(groups, keypoints))
         return replace(given, groups=groups, keypoints=keypoints, noise_factors=self.noise_factors[rows])
 

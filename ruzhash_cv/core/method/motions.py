@@ -9,8 +9,8 @@ They are found one after the other. Matrices are proposed: those of
     those that the search selected, and the likeliest one of each surface's matches alone.
 
 The best ranked are refined. The likeliest that is proven, see `proofs`, is accepted: it holds the surfaces whose matches are about as
-likely with it as with any matrix. The matches of a weaker motion are each other's neighbours: among those of a stronger one they
-are mismatches or noise.
+likely with it as with any matrix, but not two copies of one object, which compete for keypoints. The matches of a weaker motion are
+each other's neighbours: among those of a stronger one they are mismatches or noise.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv.core.families.base import Models, MotionFamily
-from ruzhash_cv.core.method.competition import interleaved
+from ruzhash_cv.core.method.competition import competing, interleaved
 from ruzhash_cv.core.method.fits import balanced, log_likelihoods, noise_scales, ranking_costs, refine, refined_samples
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.proofs import proofs
@@ -65,9 +65,10 @@ def find_motions(
     matches, _, families, parameters = problem
     family_id, unit, moved = cast(int, families.motion_id), matches.unit, ~surfaces.stationary
     family, labels, free = families[family_id], assign(surfaces, matches, families), moved
-    on_planes = on_surfaces(families.is_plane(surfaces), labels, False)
-    taken = taken_keypoints(np.where(on_planes, labels, -1), matches)
+    planes = families.is_plane(surfaces)
+    taken = taken_keypoints(np.where(on_surfaces(planes, labels, False), labels, -1), matches)
     weights, left = np.where(taken, 0.0, matches.weights), on_surfaces(moved, labels, True)
+    copies, _ = competing((labels == np.arange(len(surfaces))[:, None]) & planes[:, None], matches, parameters)
     own, is_explained = own_matrices(np.where(left, labels, -1), problem, rng), tried.ended == EXPLAINED
     pool = np.vstack([plane_candidates(surfaces, left, problem, rng), own])
     n_samples = 0 if is_explained and len(pool) else parameters.motion_samples
@@ -91,8 +92,10 @@ def find_motions(
         rivals = np.vstack([squared, family.squared_residuals(remaining.data, own)])
         given = rivals, labels[rows], matches.weights[rows], len(surfaces), unit, parameters
         holds = held_by_motions(*given)[: len(refined)] & free
+        strongest = np.where((holds & planes).any(axis=1), (holds & planes).argmax(axis=1), -1)
+        holds &= ~np.vstack([copies, np.zeros(len(copies), bool)])[strongest]
         proposed, counts = Models.of_family(refined, family_id), (tried.n, len(of_all))
-        tolerances, evidences = proofs(proposed, holds, left, labels, counts, surfaces, weights, problem)
+        tolerances, evidences = proofs(proposed, holds, left, labels, counts, surfaces, copies, weights, problem)
         # Accept the likeliest that is proven and no noise of a motion before it.
         likelihoods = log_likelihoods(squared, matches.weights[rows], unit, family.codimension)
         order = np.argsort(-likelihoods, kind="stable")

@@ -106,7 +106,7 @@ class Parameters:
     )
     taken_share: float = _number(
         0.2,
-        "least share of a motion's off-plane matches that end at keypoints of matches on planes if these repeat their texture",
+        "least share of matches that end at keypoints of a plane or structure if they repeat its texture, or are a copy of it",
         "share",
     )
     motion_cost: float = _number(10.0, "evidence, in nats, that a motion needs beyond its strongest plane's")

@@ -31,6 +31,7 @@ def proofs(
     labels: Rows,
     counts: tuple[int, int],
     surfaces: Scene,
+    copies: Mask,
     weights: Array,
     problem: Problem,
 ) -> tuple[Array, Array]:
@@ -39,7 +40,7 @@ def proofs(
     The evidence of a motion that holds a plane is computed from the matches off the strongest one and from the relief of this, for the
     number of candidates made here, the second of the `counts`. It must exceed `motion_cost`. Without a plane it is computed from the
     matches of no plane by `labels` (n,), for the models of the search as well, the first of the `counts`. All these matches have equal
-    weights then, because their scores follow from the same models.
+    weights then, because their scores follow from the same models. The matches of `copies` (k, k) of a plane are no evidence beside it.
     """
     n_searched, n_tried = counts
     matches, _, families, parameters = problem
@@ -56,7 +57,8 @@ def proofs(
     for number in np.unique(strongest[strongest >= 0]).tolist():
         items, plane = np.flatnonzero(strongest == number), surfaces.take(np.array([number]))
         holding, of_plane = given.take(items), np.flatnonzero(left & (labels == number))
-        parallax = parallax_gains(holding, plane, left, weights, n_tried, problem)
+        beside = left & ~on_surfaces(copies[number], labels, False)
+        parallax = parallax_gains(holding, plane, beside, weights, n_tried, problem)
         relief = relief_gains(holding, plane, of_plane, weights, problem) - np.log(n_tried)
         gains = np.maximum(parallax, 0.0) + np.maximum(relief, 0.0)
         evidences[items] = np.where(gains > parameters.motion_cost, gains + plane.evidences[0], -np.inf)
@@ -153,7 +155,8 @@ def motion_evidence(
     background = np.maximum(motions.background, background)
     given = replace(motions, background=background, family_ids=np.zeros_like(motions.family_ids))
     rules = rules_of((n_free,), (codimension,), parameters)
-    counts = count_weights(given.radius_indices, weights, parameters.n_radius_indices)
+    rows = given.radius_indices, weights, problem.matches.keypoints
+    counts = count_weights(*rows, parameters.n_radius_indices)
     gains = evidence(given, counts, float(weights.sum()), rules, n_tried)
     gains[:, parameters.radii > 1.0 + 1e-9] = -np.inf
     return gains

@@ -67,13 +67,21 @@ def draw_samples(
 def draw_decoys(data: Array, n_decoys: int, distance: float, rng: np.random.Generator) -> Array:
     """Pair the first point of one correspondence with the second point of another, `n_decoys` times.
 
-    A pairing is refused if its two points' partners are within `distance` of where it would put them: it could be true. Fewer
-    come back if most are.
+    A pairing is refused if its two points' partners are within `distance` of where it would put them, or if it is a match: it could be
+    true. If most are refused, as among all pairs of a few points, second points are anywhere between two of these. Fewer may come back.
     """
     if len(data) == 0:
         return np.zeros((0, data.shape[1]))
     decoys = np.empty((n_decoys, data.shape[1]))
-    return decoys[: pair_up(data, rng.integers(len(data), size=(2, 2 * n_decoys)), distance, decoys)]
+    decoys = decoys[: pair_up(data, rng.integers(len(data), size=(2, 2 * n_decoys)), distance, decoys)]
+    if len(decoys) < n_decoys // 2:
+        rows, share = rng.integers(len(data), size=(3, 2 * n_decoys)), rng.random((2 * n_decoys, 1))
+        one, other, another = data[rows]
+        between = share * other + (1.0 - share) * another
+        between[:, :2], between[:, 4:7] = one[:, :2], one[:, 4:7]
+        apart = np.flatnonzero(np.abs(other - another)[:, 2:4].max(axis=1) >= distance)
+        decoys = np.vstack([decoys, between[apart[: n_decoys - len(decoys)]]])
+    return decoys
 
 
 def decoys_of_matches(matches: MatchSet, parameters: Parameters, rng: np.random.Generator) -> Array:

@@ -225,10 +225,14 @@ def find_stationary(problem: Problem) -> tuple[Structures, Array]:
 
 
 def samples_wanted(problem: Problem, family_id: int, round_number: int) -> int:
-    """Return how many samples of a family a round draws: as many as all rounds before it."""
+    """Return how many samples of a family a round draws: as many as all rounds before it.
+
+    Of few matches the first draws as many as these, or more if keypoints have several matches, of which at most one is right.
+    """
     matches, _, families, parameters = problem
+    n_alternatives = len(matches) / max(float(matches.weights.sum()), 1.0)
     n_first = parameters.plane_samples if families[family_id].is_plane else parameters.motion_samples
-    return min(n_first, len(matches)) * int(2 ** max(round_number - 1, 0))
+    return min(n_first, int(n_alternatives * len(matches))) * int(2 ** max(round_number - 1, 0))
 
 
 def proposal_weights(first: bool, weights: Array, unexplained: Array, scores: Array | None) -> list[Array]:

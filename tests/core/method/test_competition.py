@@ -4,7 +4,7 @@ import naive
 import numpy as np
 import pytest
 from result_rows import kinds
-from two_views import shifted_along_lines, two_planes
+from two_views import copies_of_one, shifted_along_lines, two_planes
 
 from ruzhash_cv import FilterResult, filter_points
 from ruzhash_cv.core.method.competition import own_share
@@ -23,6 +23,17 @@ def test_the_share_of_own_neighbours_equals_its_twin(n: int) -> None:
     for same in (0.0, 3.0):
         expected = naive.own_share(points, own, around, same)
         assert own_share(points, own, around, same) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("n", [4, 8, 12])
+def test_each_copy_of_one_object_is_a_lone_plane(n: int) -> None:
+    for seed in range(3):
+        points1, points2, copies = copies_of_one(n, seed)
+        result = filter_points(points1, points2, rng=seed)
+        assert kinds(result) == ["homography"] * n
+        shares = [np.bincount(copies[motion.mask], minlength=n).max() / motion.mask.sum() for motion in result.motions]
+        assert min(shares) > 0.9
+        assert result.inlier_mask[copies < n].mean() > 0.9
 
 
 @pytest.mark.parametrize("n_contested", [0, 10])

@@ -132,8 +132,22 @@ def test_weights_are_counted_model_by_model_between_one_radius_and_the_next() ->
     indices, weights = rng.integers(0, N_INDICES, (5, 40)).astype(np.uint8), rng.random(40) * (rng.random(40) < 0.8)
     expected = np.array([np.bincount(row, weights, N_INDICES) for row in indices])
     expected[:, -1] = 0.0  # what lies beyond all annuli is not counted
-    np.testing.assert_allclose(count_weights(indices, weights, N_INDICES), expected)
-    assert count_weights(indices[:0], weights, N_INDICES).shape == (0, N_INDICES)
+    alone = np.tile(np.arange(40), (2, 1))
+    np.testing.assert_allclose(count_weights(indices, weights, alone, N_INDICES), expected)
+    assert count_weights(indices[:0], weights, alone, N_INDICES).shape == (0, N_INDICES)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_model_counts_matches_of_a_keypoint_as_one_the_nearest_first(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    indices, keypoints = rng.integers(0, N_INDICES - 1, (1, 60)).astype(np.uint8), rng.integers(0, 15, (2, 60))
+    weights, used, expected = rng.choice([0.0, 0.5, 1.0], 60), np.zeros((2, 15)), np.zeros((1, N_INDICES))
+    for match in np.argsort(indices[0], kind="stable"):
+        ends = [0, 1], keypoints[:, match]
+        counted = min(weights[match], 1.0 - used[ends].max())
+        used[ends] += counted
+        expected[0, indices[0, match]] += counted
+    np.testing.assert_allclose(count_weights(indices, weights, keypoints, N_INDICES), expected)
 
 
 # Candidates
@@ -175,7 +189,7 @@ def test_structures_are_chosen_as_their_twin_chooses_them() -> None:
     rng = np.random.default_rng(2)
     own = np.arange(6)[:, None] % 3 == rng.integers(0, 3, 80)
     indices = np.where(own, rng.integers(0, 5, (6, 80)), N_INDICES - 1).astype(np.uint8)
-    problem, weights = among(mismatches(80)), rng.random(80) + 0.5
+    problem, weights = among(mismatches(80)), (rng.random(80) < 0.9) * 1.0
     background = np.sort(rng.uniform(1e-4, 0.05, (6, N_RADII)), axis=1)
     models = Candidates(np.zeros((6, 9)), rng.integers(0, 2, 6).astype(np.uint8), indices, background)
     structures, left = extract(models, weights, problem, 200)

@@ -50,6 +50,13 @@ def test_in_a_frame_points_have_a_median_of_zero_and_about_unit_size(seed: int, 
     np.testing.assert_allclose(np.hstack([naive.apply(into1, points1), naive.apply(into2, points2)]), data, atol=1e-9)
 
 
+def test_copies_of_one_object_have_its_scale() -> None:
+    """They are spread over more, but their keypoints are as dense."""
+    points = np.random.default_rng(0).uniform(0, 100, (400, 2))
+    assert Frame.around(points, 4.0 * points).factors != (1.0, 1.0)
+    assert Frame.around(points, 4.0 * points, counts=(25, 400)).factors == (1.0, 1.0)
+
+
 # Duplicate groups
 
 

@@ -279,6 +279,15 @@ def test_every_match_lends_its_points_equally_often() -> None:
     assert np.abs(counts - 1000).max() < 5 * np.sqrt(950) + 1
 
 
+def test_no_decoy_is_a_match_among_all_pairs_of_a_few_points() -> None:
+    points1, points2 = mismatches(8)[:, :2], mismatches(8, 1)[:, 2:]
+    pairs = np.hstack([np.repeat(points1, 8, axis=0), np.tile(points2, (8, 1))])
+    decoys = decoys_of(pairs[np.lexsort(pairs.T[::-1])])
+    assert len(decoys) == 300
+    apart = np.abs(decoys[:, None, 2:] - points2).max(axis=2).min(axis=1) > 0.0
+    assert apart.mean() > 0.99
+
+
 @pytest.mark.parametrize("pairs", [mismatches(0), mismatches(1), np.full((30, 4), 5.0)], ids=["none", "one", "alike"])
 def test_matches_of_one_place_have_no_decoys(pairs: np.ndarray) -> None:
     assert decoys_of(pairs).shape == (0, 4)
