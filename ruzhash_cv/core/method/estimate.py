@@ -124,7 +124,8 @@ def moves_as_others(surfaces: Scene, scene: Scene, problem: Problem) -> Mask:
     # A wide structure predicts whatever moved little, unless it is a plane that itself moved by less than its noise.
     displaced = np.where(of_others, families.squared_residuals(others, matches.unmoved()), np.inf)
     hardly_moved = families.is_plane(others) & (noise_scales(displaced, 2) <= np.maximum(others.noise, least))
-    precise = others.noise <= parameters.held_ratio * np.maximum(surfaces.noise, least)[:, None]
+    # Noise is a length, and a density of points falls with its square.
+    precise = others.noise <= np.sqrt(parameters.held_ratio) * np.maximum(surfaces.noise, least)[:, None]
     held = held_by(surfaces, matches, families) * matches.weights
     both = (held @ of_others.T) * (precise | hardly_moved)
     moved &= both.max(axis=1) >= 0.5 * held.sum(axis=1)
