@@ -41,7 +41,7 @@ def with_surfaces(
 
     A motion takes its planes among its matches by their `probabilities` (n, k) and those of nothing. A plane of no motion keeps its
     homography. So does a plane with less than half of its matches on planes of its motion, unless these are evidence of the motion: it
-    was proven. A motion that loses all its planes so leaves.
+    was proven. A motion that loses all its planes so leaves, unless matches off all planes are evidence of it.
     """
     matches, _, families, parameters = problem
     planes = families.is_plane(scene)
@@ -63,12 +63,13 @@ def with_surfaces(
         fitted = planes_of_motion(scene.matrices[motion], matches.data[rows], noise, proven[:, rows], problem, rng)
         again: Mask = np.asarray(held_by(fitted, matches, families).any(axis=0))
         kept = scene.take(np.array([motion]))
-        if is_evident(kept, assign(fitted, matches, families), len(fitted) > 0, n_tried, problem):
+        is_proven = is_evident(kept, assign(fitted, matches, families), len(fitted) > 0, n_tried, problem)
+        if is_proven:
             again |= squared[place] <= (parameters.preference_cut * noise) ** 2
         lost = (proven & again) @ matches.weights < 0.5 * (proven @ matches.weights)
         parts.append(scene.take(members[lost]))
         numbers += range(len(numbers), len(numbers) + len(parts[-1]))
-        if len(members) == 0 or not lost.all():
+        if is_proven or len(members) == 0 or not lost.all():
             free[rows] = False
             evidence = scene.evidences[[motion, *members[~lost]]].max()
             parts += [replace(kept, evidences=np.array([evidence])), fitted]
