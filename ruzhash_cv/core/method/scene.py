@@ -60,11 +60,12 @@ def held_by(structures: Structures | Scene, matches: MatchSet, families: Familie
 
 
 def assign(surfaces: Scene, matches: MatchSet, families: Families) -> Rows:
-    """Return the surface (n,) that each match belongs to, -1 for none: the first, so the strongest, of those within tolerance."""
+    """Return the surface (n,) that each match belongs to, -1 for none: of those within tolerance a stationary or the strongest one."""
     if len(surfaces) == 0:
         return np.full(len(matches), -1)
-    held = held_by(surfaces, matches, families)
-    return np.where(held.any(axis=0), held.argmax(axis=0), -1)
+    order = np.argsort(~surfaces.stationary, kind="stable")
+    held = held_by(surfaces, matches, families)[order]
+    return np.where(held.any(axis=0), order[held.argmax(axis=0)], -1)
 
 
 def on_surfaces(flags: Mask, labels: Rows, otherwise: bool) -> Mask:
