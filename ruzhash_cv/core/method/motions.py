@@ -130,12 +130,15 @@ def plane_candidates(surfaces: Scene, free: Mask, problem: Problem, rng: np.rand
 
 
 def own_matrices(labels: Rows, problem: Problem, rng: np.random.Generator) -> Array:
-    """Return the likeliest matrix (m, 9) of each surface's matches alone, by `labels` (n,) of surfaces; small surfaces have none."""
+    """Return the likeliest matrix (m, 9) of each surface's matches alone, by `labels` (n,) of surfaces.
+
+    Small surfaces have none, and neither has the only one.
+    """
     matches, _, families, parameters = problem
     family, own = families[cast(int, families.motion_id)], np.zeros((0, 9))
     for surface in np.unique(labels[labels >= 0]).tolist():
         rows = np.flatnonzero(labels == surface)
-        if len(rows) >= parameters.neighbourhoods[0]:
+        if parameters.neighbourhoods[0] <= len(rows) < np.count_nonzero(labels >= 0):
             mine = replace(matches, data=matches.data[rows], weights=matches.weights[rows])
             models, _, squared = refined_samples(own[:0], labels[rows], mine, family, parameters, rng)
             likelihoods = log_likelihoods(squared, mine.weights, matches.unit, family.codimension)
