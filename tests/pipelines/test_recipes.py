@@ -77,19 +77,19 @@ def test_video() -> None:
 
 
 def test_copies_of_one_object() -> None:
+    """Each is fitted with all the weight of its matches, of which twelve share a keypoint."""
     rng = np.random.default_rng(0)
-    label = rng.uniform(0, 300, (120, 2))
-    places = [(scale * np.eye(2), [10.0 + 200 * number, 50.0]) for number, scale in enumerate((0.5, 0.45, 0.55, 0.5))]
-    chosen = [rng.choice(120, 40, replace=False) for _ in places]
-    points1 = np.vstack([*(label[rows] for rows in chosen), label[:60]])
-    seen = [label[rows] @ A + t for (A, t), rows in zip(places, chosen, strict=True)]
-    points2 = np.vstack([*seen, rng.uniform(0, 800, (60, 2))]) + rng.normal(0, 0.5, (220, 2))
+    label, places = rng.uniform(0, 300, (60, 2)), [np.array([200.0 * number, 50.0]) for number in range(12)]
+    chosen = [rng.choice(60, 42, replace=False) for _ in places]
+    points1 = np.vstack([*(label[rows] for rows in chosen), label[rng.integers(60, size=250)]])
+    seen = [0.5 * label[rows] + place for place, rows in zip(places, chosen, strict=True)]
+    points2 = np.vstack([*seen, rng.uniform(0, [2500, 800], (250, 2))]) + rng.normal(0, 0.5, (754, 2))
     held: dict[str, Any] = {"points1": points1, "points2": points2, "width": 300, "height": 300}
-    exec(recipe("copies.models"), held)
-    found = [np.bincount(np.repeat(np.arange(5), [40, 40, 40, 40, 60])[mask]) for mask in held["copies"].masks]
-    assert sorted(int(counts.argmax()) for counts in found) == [0, 1, 2, 3]
-    assert min(counts.max() for counts in found) >= 38
-    assert np.ptp(held["outline"], axis=0).max() == pytest.approx(150, abs=20)
+    exec(recipe("copy.matrix"), held)
+    outlines = [cv2.perspectiveTransform(held["corners"], copy.matrix)[0] for copy in held["copies"]]
+    assert len(outlines) == 12
+    for place in places:
+        assert min(np.abs(0.5 * held["corners"][0] + place - outline).max() for outline in outlines) < 3.0
 
 
 def test_lightglue(tensor: Any) -> None:

@@ -5,6 +5,8 @@ Of many matrices the best ranked are refined, and the likeliest of these is chos
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask, Rows
@@ -27,7 +29,7 @@ _N_STEPS, _PRIOR = 4, 0.5
 
 def refit(family: TwoViewFamily, matches: MatchSet, models: Array, radii: Array) -> Array:
     """Return least-squares fits (m, 9) to matches within `radii` (m,) of models, by Tukey's biweight; where one fails, the model."""
-    return family.reweighted(matches.data, matches.weights, models, radii, TUKEY, 1, _NOTHING)[0]
+    return family.reweighted(matches.data, matches.shares, models, radii, TUKEY, 1, _NOTHING)[0]
 
 
 def refits(family: TwoViewFamily, matches: MatchSet, models: Array, parameters: Parameters) -> Array:
@@ -83,9 +85,11 @@ def refine_structures(structures: Structures, matches: MatchSet, families: Famil
         squared = families.squared_residuals(structures, matches.data)
         excluded = before @ (squared <= (tolerances**2)[:, None])
     matrices, noise = structures.matrices.copy(), np.zeros(len(structures))
+    # At most one match of a keypoint is near a structure: the others are no rivals here.
+    alone = replace(matches, weights=matches.shares)
     for family_id in np.unique(structures.family_ids):
         rows = np.flatnonzero(structures.family_ids == family_id)
-        given = matches, tolerances[rows], parameters, None if excluded is None else excluded[rows]
+        given = alone, tolerances[rows], parameters, None if excluded is None else excluded[rows]
         matrices[rows], noise[rows] = refine(families[family_id], matrices[rows], *given)
     matrices = np.where(structures.stationary[:, None], structures.matrices, matrices)
     columns = tolerances, structures.evidences, structures.stationary, noise, rank
