@@ -264,7 +264,7 @@ def _result(estimate: Estimate, options: Options, reason: str | None) -> FilterR
     motions: tuple[Motion, ...] = ()
     if len(scene) > 0:
         threshold = None if options.threshold is None else max(options.threshold * matches.frame.scale, 1e-300)
-        labels = likely = label(estimate.probabilities, scene, matches, families, threshold, None)
+        labels = likely = label(estimate.probabilities, scene, matches, families, threshold)
         if options.false_discovery_rate is not None:
             labels = most_probable(likely, options.false_discovery_rate)
         # A low rate may leave a structure without a match, which is there all the same.

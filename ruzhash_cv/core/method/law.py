@@ -75,14 +75,7 @@ class Labels:
         return replace(self, labels=numbers[self.labels])
 
 
-def label(
-    probabilities: Array,
-    scene: Scene,
-    matches: MatchSet,
-    families: Families,
-    threshold: float | None,
-    false_discovery_rate: float | None,
-) -> Labels:
+def label(probabilities: Array, scene: Scene, matches: MatchSet, families: Families, threshold: float | None) -> Labels:
     """Return the labels of matches with probabilities (n, k) of each model of a scene: kept if more probable than not.
 
     A `threshold` in the frame takes the place of the probabilities: every match within it of a motion, or of a surface of no motion, is
@@ -100,8 +93,7 @@ def label(
         nearest = motions[distances.argmin(axis=1)]
         within = np.take_along_axis(distances, np.searchsorted(motions, scene.owners[labels])[:, None], axis=1)[:, 0]
         labels = np.where((probabilities.max(axis=1) > 0.0) & (within <= threshold), labels, nearest)
-    labelled = Labels(keep, of_any, np.where(keep, labels, -1))
-    return labelled if false_discovery_rate is None else most_probable(labelled, false_discovery_rate)
+    return Labels(keep, of_any, np.where(keep, labels, -1))
 
 
 def most_probable(labels: Labels, false_discovery_rate: float) -> Labels:
