@@ -109,29 +109,41 @@ def write_gains(
 
 def write_counts(
     indices: uchar[:, ::1], weights: double[::1], keypoints: Py_ssize_t[:, ::1],
-    room: Py_ssize_t[:, ::1], used: double[:, ::1], counts: double[:, ::1],
+    room: Py_ssize_t[:, ::1], used: double[:, ::1], worths: double[::1], counts: double[:, ::1],
 ):  # fmt: skip
     """Write the counts (m, n_indices) of matches with weights (n,) between the radii of models; those beyond all are not counted.
 
-    A model counts matches of one of the `keypoints` (2, n) as one at most, the nearest first. Overwrites `room` (3, n); `used`, of the
-    keypoints of both images, is 0 and becomes 0 again.
+    A model counts matches of one of the `keypoints` (2, n) as one at most, the nearest first. Overwrites `room` (4, n) and `worths`
+    (n,); `used`, of the keypoints of both images, is 0 and becomes 0 again.
     """
     with cython.nogil:
-        n_weighted = list_weighted(weights, room)
+        n_weighted, n_crowded = list_weighted(weights, keypoints, room, used, worths)
         for item in range(indices.shape[0]):
-            count(indices[item], weights, keypoints, n_weighted, room, used, counts[item])
+            count(indices[item], weights, keypoints, n_weighted, n_crowded, room, used, worths, counts[item])
 
 
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def list_weighted(weights: double[::1], room: Py_ssize_t[:, ::1]) -> Py_ssize_t:
-    """List the rows that have weight, and return how many there are."""
+@cython.returns((Py_ssize_t, Py_ssize_t))
+def list_weighted(
+    weights: double[::1], keypoints: Py_ssize_t[:, ::1],
+    room: Py_ssize_t[:, ::1], used: double[:, ::1], worths: double[::1],
+):  # fmt: skip
+    """List the rows that have weight, and those of them at crowded keypoints; return how many there are of both."""
     n_weighted: Py_ssize_t = 0
+    n_crowded: Py_ssize_t = 0
     for row in range(weights.shape[0]):
+        worths[row] = weights[row]
+        used[0, keypoints[0, row]] += weights[row]
+        used[1, keypoints[1, row]] += weights[row]
         room[0, n_weighted] = row
         n_weighted += weights[row] != 0.0
-    return n_weighted
+    for at in range(n_weighted):
+        row = room[1, n_crowded] = room[0, at]
+        n_crowded += used[0, keypoints[0, row]] > 1.0 + 1e-9 or used[1, keypoints[1, row]] > 1.0 + 1e-9
+    used[:] = 0.0
+    return n_weighted, n_crowded
 
 
 @cython.cfunc
@@ -139,69 +151,60 @@ def list_weighted(weights: double[::1], room: Py_ssize_t[:, ::1]) -> Py_ssize_t:
 @cython.nogil
 def count(
     indices: uchar[::1], weights: double[::1], keypoints: Py_ssize_t[:, ::1], n_weighted: Py_ssize_t,
-    room: Py_ssize_t[:, ::1], used: double[:, ::1], counts: double[::1],
+    n_crowded: Py_ssize_t, room: Py_ssize_t[:, ::1], used: double[:, ::1], worths: double[::1], counts: double[::1],
 ) -> cython.void:  # fmt: skip
-    """Write the counts (n_indices,) of a model. Rows within its annuli are listed first, without branches to predict."""
-    row: Py_ssize_t
-    one: Py_ssize_t
-    two: Py_ssize_t
-    shared: cython.bint = False
+    """Write the counts (n_indices,) of a model. Rows are listed without branches to predict; few are at crowded keypoints."""
     place: double = 0.0
     n_near: Py_ssize_t = 0
+    n_shared: Py_ssize_t = 0
     last: Py_ssize_t = counts.shape[0] - 1
-    for at in range(n_weighted):
-        room[1, n_near] = room[0, at]
-        n_near += indices[room[0, at]] < last
     counts[:] = 0.0
-    for at in range(n_near):
-        row = room[1, at]
-        one, two = keypoints[0, row], keypoints[1, row]
-        counts[indices[row]] += weights[row]
-        used[0, one] += weights[row]
-        used[1, two] += weights[row]
-        shared = shared or used[0, one] > 1.0 + 1e-9 or used[1, two] > 1.0 + 1e-9
-    for at in range(n_near):
-        used[0, keypoints[0, room[1, at]]] = used[1, keypoints[1, room[1, at]]] = 0.0
-    if not shared:
-        return
+    for at in range(n_crowded):
+        row = room[2, n_shared] = room[1, at]
+        n_shared += indices[row] < last
     # Sorted by radius: from numbers of rows to places.
-    counts[:] = 0.0
-    for at in range(n_near):
-        counts[indices[room[1, at]]] += 1.0
+    for at in range(n_shared):
+        counts[indices[room[2, at]]] += 1.0
     for index in range(last):
         counts[index], place = place, place + counts[index]
-    for at in range(n_near):
-        row = room[1, at]
-        room[2, cast(Py_ssize_t, counts[indices[row]])] = row
-        counts[indices[row]] += 1.0
-    counts[:] = 0.0
-    for at in range(n_near):
+    for at in range(n_shared):
         row = room[2, at]
+        room[3, cast(Py_ssize_t, counts[indices[row]])] = row
+        counts[indices[row]] += 1.0
+    for at in range(n_shared):
+        row = room[3, at]
         one, two = keypoints[0, row], keypoints[1, row]
         left = 1.0 - (used[0, one] if used[0, one] > used[1, two] else used[1, two])
-        left = weights[row] if weights[row] < left else left
-        used[0, one] += left
-        used[1, two] += left
-        counts[indices[row]] += left
+        worths[row] = weights[row] if weights[row] < left + 1e-9 else left
+        used[0, one] += worths[row]
+        used[1, two] += worths[row]
+    counts[:] = 0.0
+    for at in range(n_weighted):
+        room[3, n_near] = room[0, at]
+        n_near += indices[room[0, at]] < last
     for at in range(n_near):
-        used[0, keypoints[0, room[1, at]]] = used[1, keypoints[1, room[1, at]]] = 0.0
+        counts[indices[room[3, at]]] += worths[room[3, at]]
+    for at in range(n_shared):
+        row = room[2, at]
+        used[0, keypoints[0, row]] = used[1, keypoints[1, row]] = 0.0
+        worths[row] = weights[row]
 
 
 def choose_structures(
     indices: uchar[:, ::1], background: double[:, ::1], family_ids: uchar[::1], total: double, sizes: double[::1],
     densities: double[::1], widest: Py_ssize_t[::1], annulus_steps: Py_ssize_t, min_annulus_weight: double,
     log_tests: double, n_radii: Py_ssize_t, tolerance_steps: Py_ssize_t,
-    keypoints: Py_ssize_t[:, ::1], room: Py_ssize_t[:, ::1], used: double[:, ::1], counts: double[:, ::1],
-    gains: double[::1], tops: double[::1], radii: Py_ssize_t[::1], taken: Py_ssize_t[::1], left: double[::1],
-    chosen: double[:, ::1],
+    keypoints: Py_ssize_t[:, ::1], room: Py_ssize_t[:, ::1], used: double[:, ::1], worths: double[::1],
+    counts: double[:, ::1], gains: double[::1], tops: double[::1], radii: Py_ssize_t[::1], taken: Py_ssize_t[::1],
+    left: double[::1], chosen: double[:, ::1],
 ) -> Py_ssize_t:  # fmt: skip
     """Write the evidence, candidate, radius and support (4,) of structures, chosen greedily by evidence, and return how many there are.
 
-    The weights `left` (n,) of the matches that each explains become 0. Radii are the first `n_radii`. Overwrites `room` (3, n),
-    `counts` (m, n_indices), `gains` (all radii,), `tops` and `radii` (m,), and `taken` (n,); for `used` see `write_counts`.
+    The weights `left` (n,) of the matches that each explains become 0. Radii are the first `n_radii`. Overwrites `counts`
+    (m, n_indices), `gains` (all radii,), `tops` and `radii` (m,), and `taken` (n,); for `room`, `used` and `worths` see `write_counts`.
     """
-    changed: cython.bint
     support: double
+    at: Py_ssize_t
     best: Py_ssize_t
     row: Py_ssize_t
     n_chosen: Py_ssize_t = 0
@@ -211,13 +214,13 @@ def choose_structures(
     with cython.nogil:
         while n_chosen < chosen.shape[0] and m > 0:
             best = 0
-            n_weighted = list_weighted(left, room)
+            n_weighted, n_crowded = list_weighted(left, keypoints, room, used, worths)
             for item in range(m):
-                changed = n_chosen == 0
-                for at in range(n_taken):
-                    changed = changed or indices[item, taken[at]] < last
-                if changed:
-                    count(indices[item], left, keypoints, n_weighted, room, used, counts[item])
+                at = 0
+                while at < n_taken and indices[item, taken[at]] == last:
+                    at += 1
+                if n_chosen == 0 or at < n_taken:
+                    count(indices[item], left, keypoints, n_weighted, n_crowded, room, used, worths, counts[item])
                     family, tops[item], radii[item] = family_ids[item], 0.0, 0
                     write_gains(
                         counts[item], total, background[item], sizes[family], densities[family], widest[family],

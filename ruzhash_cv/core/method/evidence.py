@@ -127,9 +127,10 @@ def count_weights(indices: NDArray[np.uint8], weights: Array, keypoints: Rows, n
     return counts
 
 
-def _room(keypoints: Rows) -> tuple[Rows, Array]:
-    """Return what kernels list rows in, and what they count the keypoints of both images in."""
-    return np.empty((3, keypoints.shape[1]), np.int64), np.zeros((2, keypoints.max(initial=0) + 1))
+def _room(keypoints: Rows) -> tuple[Rows, Array, Array]:
+    """Return what kernels list rows in, what they count the keypoints of both images in, and what they weigh rows in."""
+    n = keypoints.shape[1]
+    return np.empty((4, n), np.int64), np.zeros((2, keypoints.max(initial=0) + 1)), np.empty(n)
 
 
 def evidence_of(models: Candidates, weights: Array, problem: Problem, n_tried: int, total: float) -> Array:
