@@ -171,7 +171,7 @@ def draw_among(
                 for item in range(size):
                     for part in range(4):
                         coordinates[n + item, part] = coordinates[taken[item], part]
-                deviation = deviation_of(coordinates[n : n + size], affine, min_spread, height)
+                deviation = deviation_of(coordinates[n : n + size], affine, height)
             if deviation < 0.0:
                 verdicts[cast(Py_ssize_t, -1.0 - deviation)] += 1
                 n_failed += 1
@@ -223,8 +223,10 @@ def take_rows(
             while row < last and cumulative[row] <= reached:
                 row += 1
         counter += 2
-        for earlier in range(filled):
-            accept = accept and taken[earlier] != row and not are_close(coordinates, taken[earlier], row, min_spread)
+        earlier = 0
+        while accept and earlier < filled:
+            accept = taken[earlier] != row and not are_close(coordinates, taken[earlier], row, min_spread)
+            earlier += 1
         if accept:
             taken[filled] = row
             filled += 1
@@ -239,7 +241,7 @@ def are_close(points: double[:, ::1], one: Py_ssize_t, other: Py_ssize_t, distan
     """Return whether two rows are less than a distance apart along both axes of an image."""
     dx, dy = fabs(points[one, 0] - points[other, 0]), fabs(points[one, 1] - points[other, 1])
     du, dv = fabs(points[one, 2] - points[other, 2]), fabs(points[one, 3] - points[other, 3])
-    return (dx < distance and dy < distance) or (du < distance and dv < distance)
+    return ((dx < distance) & (dy < distance)) | ((du < distance) & (dv < distance))
 
 
 def nearest_of_rows(data: double[:, ::1], rows: Py_ssize_t[::1], squares: double[::1], nearest: Py_ssize_t[:, ::1]):
@@ -313,14 +315,12 @@ def count_own_neighbours(x: double[::1], y: double[::1], own: uchar[::1], same: 
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def deviation_of(points: double[:, ::1], affine: cython.bint, min_spread: double, height: double) -> double:
-    """Return how far a sample is from affine, 1 if it need not be, or a verdict v as -1 - v: 0 repeated, 1 collinear, 2 flipped.
+def deviation_of(points: double[:, ::1], affine: cython.bint, height: double) -> double:
+    """Return how far a sample is from affine, 1 if it need not be, or a verdict v as -1 - v: 1 collinear, 2 flipped.
 
     It is the largest ratio of a triangle's areas in both images over the smallest. Then no triangle may be lower than `height`, and
-    every one turns the same way in both images, or every one the other way. Two points may not be too close in an image, nor all of
-    more than four too close to a line.
+    every one turns the same way in both images, or every one the other way. More than four points may not all be near a line.
     """
-    i: Py_ssize_t
     x: Py_ssize_t
     a: Py_ssize_t
     b: Py_ssize_t
@@ -328,10 +328,6 @@ def deviation_of(points: double[:, ::1], affine: cython.bint, min_spread: double
     n: Py_ssize_t = 0
     n_turned: Py_ssize_t = 0
     size: Py_ssize_t = points.shape[0]
-    for i in range(size):
-        for j in range(i):
-            if are_close(points, i, j, min_spread):
-                return -1.0
     if size > 4 and (are_on_a_line(points, 0, height) or are_on_a_line(points, 2, height)):
         return -2.0
     if not affine:
