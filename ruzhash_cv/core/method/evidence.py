@@ -91,10 +91,12 @@ def candidates(models: Models, data: Array, problem: Problem) -> Candidates:
     matches, decoys, families, parameters = problem
     (m, n), n_all = (len(models), len(data)), len(data) + len(decoys)
     indices, background = np.empty((m, n), np.uint8), np.empty((m, len(parameters.radii)))
-    rules = _least_square(matches.unit, parameters), _laws(tuple(families.codimensions.tolist()), parameters)
-    room = np.empty((2, n_all), np.int64), np.empty(n_all), np.empty(parameters.n_radius_indices)
-    given = *rules, models.family_ids, parameters.background_errors, *room
-    write_candidates(*families.residuals(models, np.vstack([data, decoys])), *given, indices, background)
+    laws = _laws(tuple(families.codimensions.tolist()), parameters)
+    write_candidates(
+        *families.residuals(models, np.vstack([data, decoys])), _least_square(matches.unit, parameters), laws,
+        models.family_ids, parameters.background_errors,
+        np.empty((2, n_all), np.int64), np.empty(n_all), np.empty(parameters.n_radius_indices), indices, background,
+    )  # fmt: skip
     return Candidates(models.matrices, models.family_ids, indices, background)
 
 
@@ -103,8 +105,10 @@ def evidence(models: Candidates, counts: Array, total: float, rules: Rules, n_tr
 
     `counts` (m, n_radius_indices) are the weights between one radius and the next, `total` is the sum of all weights.
     """
-    gains, given = np.empty(models.background.shape), (models.background, models.family_ids)
-    write_evidence(counts, total, *given, *_by_total(rules, total), _log_tests(total, n_tried), gains)
+    gains = np.empty(models.background.shape)
+    write_evidence(
+        counts, total, models.background, models.family_ids, *_by_total(rules, total), _log_tests(total, n_tried), gains
+    )
     return gains
 
 
@@ -187,11 +191,12 @@ def chosen_structures(
     chosen, left = np.empty((MAX_STRUCTURES, 4)), weights.copy()
     if m == 0:
         return chosen[:0], left
-    given = models.radius_indices, models.background, models.family_ids, total, *_by_total(_rules(problem), total)
-    steps = _log_tests(total, n_tried), n_radii, parameters.tolerance_steps
-    counting = np.empty((m, parameters.n_radius_indices)), np.empty(len(parameters.radii))
-    room = np.empty(m), np.empty(m, np.int64), np.empty(len(left), np.int64)
-    n_chosen = choose_structures(*given, *steps, keypoints, *_room(keypoints), *counting, *room, left, chosen)
+    n_chosen = choose_structures(
+        models.radius_indices, models.background, models.family_ids, total, *_by_total(_rules(problem), total),
+        _log_tests(total, n_tried), n_radii, parameters.tolerance_steps, keypoints, *_room(keypoints),
+        np.empty((m, parameters.n_radius_indices)), np.empty(len(parameters.radii)), np.empty(m),
+        np.empty(m, np.int64), np.empty(len(left), np.int64), left, chosen,
+    )  # fmt: skip
     parts, remaining = [chosen[:0]], weights.copy()
     for wide in chosen[:n_chosen]:
         item, radius = wide[1:3].astype(int).tolist()

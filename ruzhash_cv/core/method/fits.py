@@ -89,8 +89,10 @@ def refine_structures(structures: Structures, matches: MatchSet, families: Famil
     alone = replace(matches, weights=matches.shares)
     for family_id in np.unique(structures.family_ids):
         rows = np.flatnonzero(structures.family_ids == family_id)
-        given = alone, tolerances[rows], parameters, None if excluded is None else excluded[rows]
-        matrices[rows], noise[rows] = refine(families[family_id], matrices[rows], *given)
+        others = None if excluded is None else excluded[rows]
+        matrices[rows], noise[rows] = refine(
+            families[family_id], matrices[rows], alone, tolerances[rows], parameters, others
+        )
     matrices = np.where(structures.stationary[:, None], structures.matrices, matrices)
     columns = tolerances, structures.evidences, structures.stationary, noise, rank
     return Scene(matrices, structures.family_ids, *columns)
@@ -139,7 +141,7 @@ def log_likelihoods(squared: Array, weights: Array, reach: float, codimension: i
     A true match has one of three noise scales, 1/3, 1/9 and 1/27 of `reach`, whose shares EM estimates for each model. A match counts
     by its weight.
     """
-    (m, n), given = squared.shape, (np.ascontiguousarray(squared), weights, reach / 3.0, codimension)
+    (m, n), squared = squared.shape, np.ascontiguousarray(squared)
     likelihoods, room = np.empty(m), (np.empty(n, np.int64), np.empty((n, 3)))
-    write_likelihoods(*given, _N_STEPS, _PRIOR, *room, likelihoods)
+    write_likelihoods(squared, weights, reach / 3.0, codimension, _N_STEPS, _PRIOR, *room, likelihoods)
     return likelihoods

@@ -71,8 +71,8 @@ def best_models(models: Models, samples: Rows, proposal: Array, n_wanted: int, p
     with models that may be chosen.
     """
     matches, decoys, families, parameters = problem
-    m, given = len(models), (matches.groups, samples, matches.weights)
-    preferences, sums = embed(families.residuals(models, matches.data), matches.unit, parameters, *given)
+    m, residuals = len(models), families.residuals(models, matches.data)
+    preferences, sums = embed(residuals, matches.unit, parameters, matches.groups, samples, matches.weights)
     by_decoys = *families.residuals(models, decoys), limit_of(matches.unit, parameters)
     of_models = chances_of(models, len(decoys), problem), matches.weights.sum(), preferences, sums
     room = np.empty(len(decoys)), np.empty((2, m)), np.empty((3, m), np.int64)

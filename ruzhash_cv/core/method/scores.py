@@ -47,8 +47,7 @@ class Scores:
         """Return anomaly scores of correspondences (n, 4), of duplicate groups (n,), that the forest was not grown on."""
         matches, _, families, parameters = self.problem
         residuals, no_weights = families.residuals(self.all_columns, data), np.zeros(len(data))
-        given = matches.unit, parameters, groups, self.all_columns.samples, no_weights
-        preferences = embed(residuals, *given)[0]
+        preferences, _ = embed(residuals, matches.unit, parameters, groups, self.all_columns.samples, no_weights)
         rows, _ = as_rows(preferences, self.all_columns.weights, parameters.saturation, self.largest)
         return self.forest.anomaly_scores(rows)
 
@@ -62,8 +61,8 @@ def score(columns: Columns, structures: Models, decoys: Array, problem: Problem,
     columns = columns.take(np.sort(np.argsort(-columns.weights, kind="stable")[: parameters.n_columns]))
     # Structures have no samples, as they were fitted to many matches.
     no_samples = np.full((len(structures), int(families.sample_sizes.max())), -1)
-    given = structures.matrices, structures.family_ids, np.zeros(len(structures)), no_samples
-    every = Columns.join([columns, Columns(*given)])
+    others = Columns(structures.matrices, structures.family_ids, np.zeros(len(structures)), no_samples)
+    every = Columns.join([columns, others])
     residuals, groups = families.residuals(every, matches.data), matches.groups
     preferences, sums = embed(residuals, matches.unit, parameters, groups, every.samples, matches.weights)
     of_structures = weights_of_structures(structures, sums[len(columns) :], problem)

@@ -97,8 +97,9 @@ def search(problem: Problem, rng: np.random.Generator) -> tuple[Structures, Scor
                 n_wanted = min(n_wanted, parameters.max_samples - tried.n_samples[family_id])
             tried.n_samples[family_id] += n_wanted
             for proposal in proposals:
-                given = matches.data, proposal, n_wanted // len(proposals), family, matches.unit, parameters, rng
-                drawn.append((family_id, *draw_samples(*given), proposal))
+                n_samples = n_wanted // len(proposals)
+                samples = draw_samples(matches.data, proposal, n_samples, family, matches.unit, parameters, rng)
+                drawn.append((family_id, *samples, proposal))
         tried.n_rounds += 1
         tried.add(drawn, problem)
         structures, unexplained, tried.candidates = select(tried.candidates, weights, problem, tried.n)
