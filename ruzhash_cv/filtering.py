@@ -261,27 +261,27 @@ def _result(estimate: Estimate, options: Options, reason: str | None) -> FilterR
     """Return the result of an estimate: its view for all matches that were given."""
     scene, matches, families = estimate.scene, estimate.matches, estimate.families
     labels, kept = Labels.nothing(len(matches)), None
-    motions: tuple[Motion, ...] = ()
+    likely, motions = labels, tuple[Motion, ...]()
     if len(scene) > 0:
         threshold = None if options.threshold is None else max(options.threshold * matches.frame.scale, 1e-300)
-        labels = likely = label(estimate.probabilities, scene, matches, families, threshold)
-        if options.false_discovery_rate is not None:
-            labels = most_probable(likely, options.false_discovery_rate)
+        likely = label(estimate.probabilities, scene, matches, families, threshold)
         # A low rate may leave a structure without a match, which is there all the same.
         order = listing(scene, likely.labels)
-        labels = labels.renumbered(order, len(scene))
+        labels = likely.renumbered(order, len(scene))
         estimate = replace(estimate, scene=scene.take(order), probabilities=estimate.probabilities[:, order])
         overlays = is_overlay(estimate.scene, labels.labels, matches.weights)
         if not options.keep_stationary:
             labels = labels.without(np.append(overlays, False)[labels.labels])  # -1, for none, is the last
+        rate = options.false_discovery_rate if labels.keep.any() else None
+        labels = labels if rate is None else most_probable(labels, rate)
         motions = _motions(estimate, overlays, labels.labels, options.threshold)
         kept = for_poses(estimate) if motions else None
-        reason = reasons.why_nothing_is_kept(labels.keep, len(motions), options.false_discovery_rate)
+        reason = reasons.why_nothing_is_kept(labels.keep, len(motions), rate)
     tried = estimate.tried
     return FilterResult(
         _of_given(labels.keep, matches, False),
         _of_given(estimate.scores, matches, 1.0),
-        _of_given(labels.probabilities, matches, 0.0),
+        _of_given(likely.probabilities, matches, 0.0),
         matches.finite,
         motions=motions,
         reason=reason,

@@ -408,16 +408,16 @@ def of_all_samples(
     data = matches.data[np.unique(matches.groups, return_index=True)[1]]
     family = families[family_id]
     samples = np.array(list(combinations(range(len(data)), family.sample_size)), np.int64)
-    if len(samples) == 0:
-        return None
-    models, _ = family.solve(data[samples])
+    models, _ = family.solve(data[samples.reshape(-1, family.sample_size)])
     if len(models) == 0:
         return None
     models = np.vstack([models, refine(family, models, matches, np.full(len(models), reach), parameters)[0]])
     squared = family.squared_residuals(data, models)
+    near = squared <= reach**2
+    valid = near.sum(axis=1) >= family.sample_size  # no homography fits matches that share a keypoint
     if family.is_plane:
-        models, squared = (each[~_across_horizon(models, squared <= reach**2, data)] for each in (models, squared))
-    return np.asarray(models[np.minimum(squared, reach**2).sum(axis=1).argmin()]) if len(models) > 0 else None
+        valid &= ~_across_horizon(models, near, data)
+    return models[valid][np.minimum(squared[valid], reach**2).sum(axis=1).argmin()] if valid.any() else None
 
 
 def _across_horizon(models: Array, near: Mask, data: Array) -> Mask:

@@ -49,7 +49,7 @@ def _units(matches: MatchSet) -> str:
 
 
 def why_nothing(matches: MatchSet, pixels: tuple[float, float], n_models: int) -> str:
-    """Say why there are no structures: points are the same, on a line or not in pixels, or none of the models has evidence."""
+    """Say why there are no structures: points are the same, on a line or not in pixels, or no model has evidence."""
     for name, points, pixel in zip(_IMAGES, matches.frame.leave(matches.coordinates), pixels, strict=True):
         along, off = np.linalg.svd(points - points.mean(axis=0), compute_uv=False) / np.sqrt(len(points))
         if along < pixel:
@@ -57,7 +57,7 @@ def why_nothing(matches: MatchSet, pixels: tuple[float, float], n_models: int) -
             return f"the points of the {name} image are all the same" if is_one else _units(matches)
         if off < pixel:
             return f"the points of the {name} image lie on a line"
-    return f"no structure among the {n_models} models tried"
+    return f"no structure among the {n_models} models tried" if n_models else "all minimal samples are degenerate"
 
 
 def why_nothing_is_kept(keep: Mask, n_structures: int, false_discovery_rate: float | None) -> str | None:

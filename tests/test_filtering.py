@@ -267,6 +267,7 @@ def test_a_result_without_structures_says_why() -> None:
         ("the points of the first image are all the same", np.full((60, 2), 5.0), others),
         ("the points of the second image are all the same", others, np.full((60, 2), 5.0)),
         ("no structure among the {search.models} models tried", points, others),
+        ("all minimal samples are degenerate", points[np.arange(60) % 3], others),
         ("7 distinct matches, at least 8 are needed", points[:7], points[:7]),
         ("no row has a match of finite coordinates below 1e+09", points + 1e10, points),
     ):

@@ -209,6 +209,14 @@ def test_all_pairs_of_eight_points_give_their_homography() -> None:
     assert right >= 8
 
 
+def test_all_pairs_of_three_points_have_no_homography() -> None:
+    for seed in range(10):
+        points1, points2 = np.random.default_rng(seed).uniform(0, 500, (2, 3, 2))
+        model, mask = find_homography(np.repeat(points1, 3, axis=0), np.tile(points2, (3, 1)))
+        assert model is None
+        assert well_formed(model, mask, 9)
+
+
 def test_half_of_few_exact_matches_give_a_rectified_pair_its_rows() -> None:
     for seed in range(12):
         rng = np.random.default_rng(seed)

@@ -257,8 +257,8 @@ def write_rows(
         for item in range(weights.shape[0]):
             factor = -saturation * weights[item] / largest / 16.0
             for row in range(n):
-                # The exponential is that of `write_preferences`.
-                z = factor * preferences[item, row]
+                # The exponential is that of `write_preferences`, which has its digits from -32 on; beyond it a row has 1.
+                z = max(factor * preferences[item, row], -2.0)
                 z = 1.0 + z * (
                     1.0 + z / 2 * (1.0 + z / 3 * (1.0 + z / 4 * (1.0 + z / 5 * (1.0 + z / 6 * (1.0 + z / 7)))))
                 )

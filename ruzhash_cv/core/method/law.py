@@ -63,10 +63,10 @@ class Labels:
         return cls(np.zeros(n, bool), np.zeros(n), np.full(n, -1))
 
     def without(self, rows: NDArray[Any]) -> Labels:
-        """Return labels with some matches, by number or mask, no longer kept."""
-        keep, labels = self.keep.copy(), self.labels.copy()
-        keep[rows], labels[rows] = False, -1
-        return replace(self, keep=keep, labels=labels)
+        """Return labels with some matches, by number or mask, no longer kept, of probability 0."""
+        keep, probabilities, labels = self.keep.copy(), self.probabilities.copy(), self.labels.copy()
+        keep[rows], probabilities[rows], labels[rows] = False, 0.0, -1
+        return Labels(keep, probabilities, labels)
 
     def renumbered(self, order: Rows, n: int) -> Labels:
         """Return labels of the models of a scene of `n` in a new `order` (m,); a model left out labels nothing."""

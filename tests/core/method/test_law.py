@@ -191,6 +191,18 @@ def test_matches_as_probable_are_kept_together_and_one_more_would_be_too_many(va
         assert np.mean(1 - probabilities[keep]) <= rate + 1e-12
 
 
+def test_a_rate_is_of_the_matches_that_are_left_without_overlays_and_makes_none() -> None:
+    kept = np.zeros(400, int)
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        points1, points2 = rng.uniform(0, 640, (2, 400, 2))
+        points2[:150] = points1[:150]
+        points2[150:250] = 1.2 * points1[150:250] - [40, 9] + rng.normal(0, 1, (100, 2))
+        kept += filter_points(points1, points2, keep_stationary=False, false_discovery_rate=0.01).inlier_mask
+    assert kept[250:].sum() < 0.01 * kept.sum()
+    assert not filter_points(points1, points1, false_discovery_rate=1e-12).motions[0].stationary
+
+
 # Scores
 
 SCORES = st.lists(st.sampled_from([0.1, 0.25, 0.5, 0.75, 1.0]), max_size=12).map(np.array)

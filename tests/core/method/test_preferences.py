@@ -62,6 +62,8 @@ def test_a_row_passes_a_node_with_a_probability_by_its_agreement(seed: int, m: i
     passing = 1.0 - np.prod(1.0 - rows.astype(np.float64), axis=1)
     np.testing.assert_allclose(passing, 1.0 - np.exp(-saturation * agreement / agreement.max()), rtol=1e-4)
     assert not rows[:, m:].any()
+    # Others may agree far more than all that the largest sum is of.
+    assert 0.0 <= as_rows(preferences, weights, saturation, 1e-20)[0].min(initial=0.0) <= 1.0
 
 
 @settings(max_examples=60, deadline=None)
