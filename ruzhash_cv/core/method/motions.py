@@ -202,7 +202,7 @@ def owners_of_planes(scene: Scene, probabilities: Array, problem: Problem) -> Ro
     if len(motions) > 0 and alone.any():
         labels = np.where(probabilities.sum(axis=1) > 0.5, probabilities.argmax(axis=1), -1)
         squared = families.squared_residuals(scene.take(motions), matches.data)
-        least = np.maximum(scene.noise[motions], parameters.exact_noise * matches.unit)
+        least = np.maximum(scene.noise[motions], parameters.least_noise * matches.unit)
         for plane in np.unique(labels[on_surfaces(alone, labels, False)]).tolist():
             ratios = noise_scales(squared[:, labels == plane], 1) / least
             owners[plane] = motions[ratios.argmin()] if ratios.min() <= parameters.tolerance_scales else plane

@@ -97,10 +97,6 @@ class Parameters:
         "a repetition with fewer matches than this share of the stronger structures' need not compete for keypoints",
         "share",
     )
-    exact_noise: float = _number(
-        1.0 / 15.0,
-        "least noise, in units, of relief and of a motion's planes: keypoints and lenses are not more precise",
-    )
     held_ratio: float = _number(
         2.0, "how many times likelier each match of a motion's plane may be with another matrix than with the motion's"
     )
@@ -113,7 +109,9 @@ class Parameters:
     tail_scale: float = _number(6.0, "widest scale of the distances of a structure's matches, in noise scales")
     relief_scale: float = _number(3.0, "relief of a motion's planes along epipolar lines, in units")
     tolerance_scales: float = _number(6.0, "tolerance of a structure in the result, in noise scales")
-    least_noise: float = _number(0.1, "least noise scale of the law of residuals, in units")
+    least_noise: float = _number(
+        0.1, "least noise scale, in units, of the law of residuals, of relief and of a motion's planes"
+    )
     student_degrees: float = _number(4.0, "degrees of freedom of the Student distribution in the last fits")
 
     @cached

@@ -122,7 +122,7 @@ def relief_gains(motions: Models, plane: Models, rows: Rows, weights: Array, pro
     matches, _, families, parameters = problem
     if len(rows) < parameters.neighbourhoods[0]:
         return np.zeros(len(motions))
-    data, floor = matches.data[rows], np.sqrt(2.0) * parameters.exact_noise * matches.unit
+    data, floor = matches.data[rows], np.sqrt(2.0) * parameters.least_noise * matches.unit
     both = families.squared_residuals(plane, data)
     # A transfer error has the noise of both images, a Sampson distance half of its square.
     across = np.minimum(2.0 * families.squared_residuals(motions, data), both)

@@ -54,7 +54,7 @@ def with_surfaces(
     parts, numbers, free = [alone], [*range(len(alone))], np.ones(len(matches), bool)
     squared = families.squared_residuals(scene.take(motions), matches.data)
     for place, motion in enumerate(motions.tolist()):
-        noise = max(float(scene.noise[motion]), parameters.exact_noise * matches.unit)
+        noise = max(float(scene.noise[motion]), parameters.least_noise * matches.unit)
         near = squared[place] <= (parameters.tolerance_scales * noise) ** 2
         mine = (owners == motion) | (owners < 0)
         rows = np.flatnonzero(near & free & mine)
