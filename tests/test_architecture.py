@@ -64,7 +64,7 @@ HOSTS = {"hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 14_857,
+    "package": 14_861,
     "core": 6_868,
     "tests": 13_603,
     "benchmarks": 6_804,

@@ -127,10 +127,10 @@ def test_json_holds_what_the_table_holds(small: tuple[str, str], tmp_path: Path,
 
 
 def test_seed_model_and_threshold_are_passed_on(small: tuple[str, str], asked: dict[str, Any]) -> None:
-    arguments = ["--rng", "7", "--model", "homography", "--threshold", "2.5", "--drop-stationary"]
+    arguments = ["--rng", "7", "--model", "homography", "--threshold", "2.5", "--drop-stationary", "--confidence", ".9"]
     assert cli.main(["filter", *small, *arguments]) == 0
     del asked["points"]
-    options = {"rng": 7, "model": "homography", "threshold": 2.5, "keep_stationary": False}
+    options = {"rng": 7, "model": "homography", "threshold": 2.5, "keep_stationary": False, "confidence": 0.9}
     assert asked == {**options, "pixel": 1.0}
 
 

@@ -47,6 +47,10 @@ MATCHING: Options = (
     ("--mask1", "a picture as large as the first image, black where it is to be ignored", {"type": file, "metavar": "PICTURE"}),
     ("--mask2", "a picture as large as the second image, black where it is to be ignored", {"type": file, "metavar": "PICTURE"}),
 )
+HARDER: Options = (
+    ("--confidence", "search on until the smallest structure was sampled with this confidence, such as .99, where nothing is found",
+     {"type": number("a number above 0 and below 1", most=1.0 - 1e-9), "metavar": "C"}),
+)
 OUTPUTS: Options = (
     ("-o --output", "draw kept and flagged matches, e.g. matches.png", {"type": file, "metavar": "PICTURE"}),
     ("--structures", "draw each motion and each plane in a separate colour", {"type": file, "metavar": "PICTURE"}),
@@ -68,7 +72,7 @@ def add_parser(commands: Commands) -> None:
         epilog="Exit status: 0; 2 if the input cannot be used.",
     )
     parser.add_argument("images", type=file, nargs=2, metavar="IMG", help="the two images, of any sizes")
-    groups = {"matching": MATCHING, "filtering": FILTERING, "output": OUTPUTS}
+    groups = {"matching": MATCHING, "filtering": FILTERING + HARDER, "output": OUTPUTS}
     for title, options in groups.items():
         add_options(parser.add_argument_group(title), options)
     parser.set_defaults(run=run)
@@ -89,7 +93,7 @@ def run(options: argparse.Namespace) -> None:
     points = first.points[matches[:, 0]], second.points[matches[:, 1]]
     result = filter_points(
         *points, model=options.model, threshold=options.threshold, pixel=max(first.pixel, second.pixel),
-        keep_stationary=options.keep_stationary, rng=options.rng,
+        keep_stationary=options.keep_stationary, confidence=options.confidence, rng=options.rng,
     )  # fmt: skip
     _print(result, images, options)
     if result.motions and result.evidence < NOTHING_SHARED:
