@@ -171,6 +171,11 @@ RULES: dict[str, Variant] = {
     "evidence: overlapping planes are kept": replacing(
         overlapped=lambda scene, surfaces, *_: np.zeros(len(surfaces), bool)
     ),
+    "evidence: wide structures do not give way": replacing(joint_evidence=lambda *_: 0.0),
+    "motions: slips rank matrices": replacing(are_slips=lambda squared, *_: np.zeros(len(squared), bool)),
+    "motions: static matches never move as others": replacing(
+        moves_as_others=lambda surfaces, *_: surfaces.stationary & False
+    ),
     "motions: none but those that the search selects": replacing(
         find_motions=lambda surfaces, *_: ([], np.full(len(surfaces), -1), np.zeros((0, 9)))
     ),

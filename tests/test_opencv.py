@@ -110,6 +110,17 @@ def test_another_seed_finds_about_as_many_matches(find: Finder) -> None:
         np.testing.assert_array_equal(first, again)
 
 
+def test_static_matches_that_other_ones_scatter_around_are_one_plane_with_them() -> None:
+    """Land stands still, and more of the water beside it moves by some pixels any way: the land is no overlay."""
+    corners = np.array([[[0.0, 0.0], [2000.0, 0.0], [2000.0, 1200.0], [0.0, 1200.0]]])
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        first = np.vstack([rng.uniform([0, 700], [2000, 1200], (200, 2)), rng.uniform([0, 200], [2000, 700], (300, 2))])
+        second = first + 0.05 + rng.normal(0, np.repeat([0.15, 4.0], [200, 300])[:, None], first.shape)
+        H, _ = find_homography(first, second, cv2.RANSAC, 1.0)
+        assert np.abs(cv2.perspectiveTransform(corners, H) - corners).max() < 3.0
+
+
 @each_finder
 def test_static_matches_are_not_the_model_if_more_matches_moved(find: Finder) -> None:
     pair = drawn(find)

@@ -54,6 +54,7 @@ def write_squared_errors(points: double[:, ::1], model: p_double, squared: p_dou
 @cython.exceptval(check=False)
 @cython.nogil
 def write_squared_distances(points: double[:, ::1], model: p_double, squared: p_double) -> cython.void:
+    """Write squared Sampson distances (n,) of pixels to a fundamental matrix, a model (9,)."""
     a, b, c, d, e, f, g, h, i = model[0], model[1], model[2], model[3], model[4], model[5], model[6], model[7], model[8]
     for row in range(points.shape[1]):
         x1, y1, x2, y2 = points[0, row], points[1, row], points[2, row], points[3, row]
@@ -70,6 +71,7 @@ def write_squared_distances(points: double[:, ::1], model: p_double, squared: p_
 @cython.exceptval(check=False)
 @cython.nogil
 def write_squared_ray_distances(rays: double[:, ::1], model: p_double, squared: p_double) -> cython.void:
+    """Write squared Sampson distances (n,) of rays to an essential matrix, a model (9,)."""
     a, b, c, d, e, f, g, h, i = model[0], model[1], model[2], model[3], model[4], model[5], model[6], model[7], model[8]
     for row in range(rays.shape[1]):
         x1, y1, z1, x2, y2, z2 = rays[0, row], rays[1, row], rays[2, row], rays[3, row], rays[4, row], rays[5, row]
@@ -84,6 +86,7 @@ def write_squared_ray_distances(rays: double[:, ::1], model: p_double, squared: 
 @cython.exceptval(check=False)
 @cython.nogil
 def write_squared_turns(rays: double[:, ::1], model: p_double, squared: p_double) -> cython.void:
+    """Write squared transfer errors (n,) of rays to a homography, a model (9,)."""
     row: Py_ssize_t
     a, b, c, d, e, f, g, h, i = model[0], model[1], model[2], model[3], model[4], model[5], model[6], model[7], model[8]
     j, k, m = e * i - f * h, c * h - b * i, b * f - c * e
@@ -226,6 +229,7 @@ def count_within(
 def n_within(
     kind: Py_ssize_t, points: double[:, ::1], models: double[:, ::1], item: Py_ssize_t, limit: double, squared: p_double
 ) -> Py_ssize_t:
+    """Return how many matches lie within a limit of a model; overwrites `squared` (n,) with their squared residuals."""
     n: Py_ssize_t = 0
     write_residuals(kind, points, models, item, squared)
     for row in range(points.shape[1]):
@@ -420,6 +424,7 @@ def write_unit_norm(models: double[:, ::1], scaled: double[:, ::1]):
 @cython.exceptval(check=False)
 @cython.nogil
 def divide_by_norm(model: p_double, scaled: p_double) -> cython.void:
+    """Write a model (9,) divided by its norm."""
     norm = 0.0
     for k in range(9):
         norm += model[k] * model[k]
@@ -504,6 +509,7 @@ def fit_plane(
     points: double[:, ::1], equations: double[:, ::1], own: uchar[::1], matrix: double[::1], epipole: double[::1],
     plane: p_double,
 ) -> cython.void:  # fmt: skip
+    """Write the homography (9,) of the plane that fits its `own` (n,) matches given the matrix of their motion."""
     row: Py_ssize_t
     v: double[3]
     xx = xy = yy = xz = yz = zz = bx = by = bz = 0.0

@@ -146,6 +146,7 @@ def add_product(one: p_double, other: p_double, sign: double, sums: p_double) ->
 @cython.nogil
 @cython.inline
 def add_cubic(square: p_double, linear: p_double, places: Py_ssize_t[:, ::1], sums: p_double) -> cython.void:
+    """Add the product of a square (10,) and a linear polynomial (4,) to the sums (20,) of cubic terms."""
     for i in range(10):
         for j in range(4):
             sums[places[i, j]] += square[i] * linear[j]
@@ -193,6 +194,7 @@ def eliminated(cubics: double[20][10], linear: p_double) -> cython.bint:
 @cython.exceptval(check=False)
 @cython.nogil
 def write_determinant(linear: p_double, determinant: p_double) -> cython.void:
+    """Write the determinant (11,) of a matrix of polynomials."""
     for k in range(11):
         determinant[k] = 0.0
     for third in range(3):
@@ -263,6 +265,7 @@ def roots_within_one(polynomial: p_double, roots: p_double) -> Py_ssize_t:
 @cython.exceptval(check=False)
 @cython.nogil
 def value_of(polynomial: p_double, n: Py_ssize_t, x: double) -> double:
+    """Return a polynomial's value at x, by Horner's rule."""
     value = 0.0
     for k in range(n - 1, -1, -1):
         value = value * x + polynomial[k]

@@ -74,6 +74,7 @@ def undistort(
 @cython.nogil
 @cython.inline
 def clipped(step: double) -> double:
+    """Return a step of at most `LARGEST_STEP` in either direction."""
     step = step if step < LARGEST_STEP else LARGEST_STEP
     return step if step > -LARGEST_STEP else -LARGEST_STEP
 
@@ -84,6 +85,7 @@ def clipped(step: double) -> double:
 def distort_one(
     x: double, y: double, k: p_double, tilt: p_double, distorted: p_double, slopes: p_double
 ) -> cython.void:
+    """Write the distorted position of a point and its slopes, by OpenCV's model of lenses."""
     r = x * x + y * y
     below = 1.0 / (1.0 + r * (k[5] + r * (k[6] + r * k[7])))
     radial = (1.0 + r * (k[0] + r * (k[1] + r * k[4]))) * below

@@ -58,6 +58,7 @@ def cell_of(place: double) -> cython.longlong:
 @cython.nogil
 @cython.inline
 def slot_of(x: cython.longlong, y: cython.longlong, last: ulonglong) -> Py_ssize_t:
+    """Return the slot of a hash table in which two whole numbers belong."""
     key: ulonglong = cast(ulonglong, x) * cast(ulonglong, 0x9E3779B97F4A7C15)
     key = (key ^ (key >> 29) ^ cast(ulonglong, y)) * cast(ulonglong, 0xBF58476D1CE4E5B9)
     return (key ^ (key >> 32)) & last

@@ -185,7 +185,7 @@ def chosen_structures(
     """Return the evidence, candidate, radius and support (k, 4) of structures, and the weights that none explains.
 
     The radius of most evidence is no noise scale: one wide plane may hold the matches of several narrow ones. A structure wider than a
-    unit gives way to structures of at most a third of its radius that explain most of its matches and have more evidence together.
+    unit gives way to structures of at most a third of its radius among its matches that have more evidence together.
     """
     parameters, keypoints, m = problem.parameters, problem.matches.keypoints, len(models)
     chosen, left = np.empty((MAX_STRUCTURES, 4)), weights.copy()
