@@ -337,7 +337,7 @@ def mask_methods() -> dict[str, Method]:
                 methods[f"sequential {letter} {name}"] = partial(in_turn, kind, one, FEWEST_IN_TURN[kind])
             elif name == f"PoseLib {threshold:g} px":
                 repeated = partial(of_poselib, kind, threshold=threshold, max_iterations=ITERATIONS_IN_TURN)
-                methods[f"sequential {letter} {name}"] = partial(in_turn, kind, repeated, 16)
+                methods[f"sequential {letter} {name}"] = partial(in_turn, kind, repeated, FEWEST_IN_TURN[kind])
     return methods | {"LPM": lpm}
 
 
