@@ -179,7 +179,7 @@ RULES: dict[str, Variant] = {
     "motions: none but those that the search selects": replacing(
         find_motions=lambda surfaces, *_: ([], np.full(len(surfaces), -1), np.zeros((0, 9)))
     ),
-    "motions: planes that none holds stay alone": replacing(owners_of_planes=lambda scene, *_: scene.owners),
+    "motions: likeliest matrix, whatever it misses": replacing(ranked=lambda of, *_: np.argsort(-of, kind="stable")),
     "motions: no likeliest matrix": replacing(with_best_matrices=lambda scene, pool, *_: (scene, pool)),
     "labels: no tail of distances": Variant(numbers={"tail_scale": 3.0}),
     "labels: by distances from surfaces alone": replacing(probabilities_of=by_surfaces_alone),

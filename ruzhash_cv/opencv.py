@@ -22,6 +22,7 @@ from ruzhash_cv.core.families.linear import homogeneous
 from ruzhash_cv.core.method.estimate import Estimate, estimate
 from ruzhash_cv.core.method.fits import log_likelihoods, refine, refined_samples
 from ruzhash_cv.core.method.matches import MatchSet
+from ruzhash_cv.core.method.motions import held_by_motions, ranked
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.scene import assign, taken_keypoints, without_slips
 from ruzhash_cv.filtering import Model, families_of, scaled, with_effort
@@ -386,7 +387,9 @@ def _of_estimate(estimated: Estimate, family_id: int, reach: float, rng: np.rand
         surfaces = assign(scene.take(np.flatnonzero(families.is_plane(scene))), matches, families)
         squared = without_slips(squared, surfaces, taken_keypoints(surfaces, matches), matches.unit, parameters)
         likelihoods = log_likelihoods(squared, weights, reach, family.codimension)
-        return refined[likelihoods.argmax()] if len(refined) > 0 else None
+        of_first = np.where(scene.owners[labels] == np.bincount(scene.owners, support).argmax(), weights, 0.0)
+        _, lost, of_none = held_by_motions(squared, labels, of_first, len(scene), matches.unit, parameters)
+        return refined[ranked(likelihoods, lost, of_none, parameters)[0]] if len(refined) > 0 else None
     # Samples of several planes are none: each has separate ones, and all compete for all matches.
     support = np.bincount(labels, weights, minlength=len(scene))
     strongest = np.argsort(-support, kind="stable")[:_N_PLANES]

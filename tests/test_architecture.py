@@ -65,7 +65,7 @@ HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
     "package": 14_873,
-    "core": 6_880,
+    "core": 6_877,
     "tests": 13_614,
     "benchmarks": 6_809,
     "tests of benchmarks": 1_138,

@@ -8,9 +8,9 @@ They are found one after the other. Matrices are proposed: those of
     explained all but mismatches,
     those that the search selected, and the likeliest one of each surface's matches alone.
 
-The best ranked are refined. The likeliest that is proven, see `proofs`, is accepted: it holds the surfaces whose matches are about as
-likely with it as with any matrix, but not two copies of one object, which compete for keypoints. The matches of a weaker motion are
-each other's neighbours: among those of a stronger one they are mismatches or noise.
+The best ranked are refined. The likeliest that is proven, see `proofs`, and misses little, see `ranked`, is accepted: it holds the
+surfaces whose matches are about as likely with it as with any matrix, but not two copies of one object, which compete for keypoints.
+The matches of a weaker motion are each other's neighbours: among those of a stronger one they are mismatches or noise.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv.core.families.base import Models, MotionFamily
 from ruzhash_cv.core.method.competition import competing, interleaved
-from ruzhash_cv.core.method.fits import balanced, log_likelihoods, noise_scales, ranking_costs, refine, refined_samples
+from ruzhash_cv.core.method.fits import balanced, log_likelihoods, ranking_costs, refine, refined_samples
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.proofs import proofs
 from ruzhash_cv.core.method.sampling import Problem, draw_samples
@@ -91,15 +91,16 @@ def find_motions(
         squared = without_slips(family.squared_residuals(remaining.data, refined), *of_rows)
         rivals = np.vstack([squared, family.squared_residuals(remaining.data, own)])
         given = rivals, labels[rows], matches.weights[rows], len(surfaces), unit, parameters
-        holds = held_by_motions(*given)[: len(refined)] & free
+        holds, lost, of_none = held_by_motions(*given)
+        holds = holds[: len(refined)] & free
         strongest = np.where((holds & planes).any(axis=1), (holds & planes).argmax(axis=1), -1)
         holds &= ~np.vstack([copies, np.zeros(len(copies), bool)])[strongest]
         proposed, counts = Models.of_family(refined, family_id), (tried.n, len(of_all))
         tolerances, evidences = proofs(proposed, holds, left, labels, counts, surfaces, copies, weights, problem)
         # Accept the likeliest that is proven and no noise of a motion before it.
         likelihoods = log_likelihoods(squared, matches.weights[rows], unit, family.codimension)
-        order = np.argsort(-likelihoods, kind="stable")
-        for item in order[evidences[order] > 0.0].tolist():
+        proven = np.flatnonzero(evidences > 0.0)
+        for item in proven[ranked(likelihoods[proven], lost[proven], of_none[proven], parameters)].tolist():
             mine = left & ~taken & on_surfaces(holds[item], labels, True)
             mine[rows] &= squared[item] <= tolerances[item] ** 2
             others = ~left & on_surfaces(moved, labels, False)
@@ -148,25 +149,39 @@ def own_matrices(labels: Rows, problem: Problem, rng: np.random.Generator) -> Ar
 
 def held_by_motions(
     squared: Array, labels: Rows, weights: Array, n_surfaces: int, unit: float, parameters: Parameters
-) -> Mask:
+) -> tuple[Mask, Array, Array]:
     """Return which surfaces (m, k) matrices with squared residuals (m, n) explain about as well as any of them does.
 
     With another matrix, of another motion, the log-likelihood of a surface's matches may be greater by what a motion costs and by the
-    logarithm of `held_ratio` for each match: a lens that is not undistorted bends the lines of each plane differently.
+    logarithm of `held_ratio` for each match: a lens that is not undistorted bends the lines of each plane differently. What it is
+    greater by beyond that is lost. Returns what each matrix loses (m,), and the log-likelihood of the matches of no surface (m,), too.
     """
-    likelihoods, reach = np.zeros((len(squared), n_surfaces)), parameters.widest_scale * unit
-    for surface in np.unique(labels[labels >= 0]).tolist():
-        mine = labels == surface
-        likelihoods[:, surface] = log_likelihoods(squared[:, mine], weights[mine], reach, 1)
+    likelihoods, reach = np.zeros((len(squared), n_surfaces + 1)), parameters.widest_scale * unit
+    for label in np.unique(labels).tolist():
+        mine = labels == label
+        likelihoods[:, label] = log_likelihoods(squared[:, mine], weights[mine], reach, 1)
     counts = np.bincount(labels + 1, weights, minlength=n_surfaces + 1)[1:]
     allowed = parameters.motion_cost + np.log(parameters.held_ratio) * counts
-    return np.asarray((likelihoods > 0.0) & (likelihoods >= likelihoods.max(axis=0) - allowed))
+    likelihoods, of_none = likelihoods[:, :-1], likelihoods[:, -1]
+    lost = np.maximum(likelihoods.max(axis=0, initial=0.0) - allowed - likelihoods, 0.0)
+    return (likelihoods > 0.0) & (lost == 0.0), lost.sum(axis=1), of_none
+
+
+def ranked(likelihoods: Array, lost: Array, of_none: Array, parameters: Parameters) -> Rows:
+    """Return the order of matrices: the likeliest first, by log-likelihoods (m,), but last those that miss much.
+
+    Likelihoods tell precise residuals apart, and of a plane behind a lens that bends lines some matrix explains even the bend. It
+    misses what stands on the plane. A matrix misses much if it has `lost` (m,) surfaces, and their matches and those of no surface,
+    with log-likelihoods `of_none` (m,), are likelier with another matrix by more than a motion costs.
+    """
+    gains = of_none - lost
+    return np.lexsort((-likelihoods, (lost > 0.0) & (gains < gains.max(initial=-np.inf) - parameters.motion_cost)))
 
 
 def with_best_matrices(
     scene: Scene, pool: Array, probabilities: Array, problem: Problem, rng: np.random.Generator
 ) -> tuple[Scene, Array]:
-    """Return the scene with the best matrix of each rigid motion: the likeliest one.
+    """Return the scene with the best matrix of each rigid motion: the first one as they are `ranked`.
 
     They are refined from a pool (m, 9) and from samples. A match counts by its probability (n, k) of each model. Returns the refined
     ones (m, 9) too.
@@ -184,26 +199,8 @@ def with_best_matrices(
         models, scales, squared = refined_samples(given, labels, weighted, family, parameters, rng)
         squared = without_slips(squared, surfaces, taken, matches.unit, parameters)
         compared.append(models)
-        best = log_likelihoods(squared, weights, matches.unit, family.codimension).argmax()
+        likelihoods = log_likelihoods(squared, weights, matches.unit, family.codimension)
+        _, lost, of_none = held_by_motions(squared, labels, weights, len(scene), matches.unit, parameters)
+        best = ranked(likelihoods, lost, of_none, parameters)[0]
         matrices[item], noise[item] = models[best], scales[best]
-    scene = replace(scene, matrices=matrices, noise=noise)
-    return replace(scene, owners=owners_of_planes(scene, probabilities, problem)), np.vstack(compared)
-
-
-def owners_of_planes(scene: Scene, probabilities: Array, problem: Problem) -> Rows:
-    """Return the owners (k,) of a scene whose planes of no motion join the one that has their matches within its tolerance.
-
-    Some other matrix may fit the few matches of a plane so well that no motion holds it in comparison. `probabilities` (n, k) say which
-    matches belong to it.
-    """
-    matches, _, families, parameters = problem
-    owners, motions = scene.owners.copy(), np.flatnonzero(~families.is_plane(scene))
-    alone = families.is_plane(scene) & ~scene.stationary & (owners == np.arange(len(scene)))
-    if len(motions) > 0 and alone.any():
-        labels = np.where(probabilities.sum(axis=1) > 0.5, probabilities.argmax(axis=1), -1)
-        squared = families.squared_residuals(scene.take(motions), matches.data)
-        least = np.maximum(scene.noise[motions], parameters.least_noise * matches.unit)
-        for plane in np.unique(labels[on_surfaces(alone, labels, False)]).tolist():
-            ratios = noise_scales(squared[:, labels == plane], 1) / least
-            owners[plane] = motions[ratios.argmin()] if ratios.min() <= parameters.tolerance_scales else plane
-    return owners
+    return replace(scene, matrices=matrices, noise=noise), np.vstack(compared)

@@ -14,7 +14,7 @@ from ruzhash_cv import FilterResult, filter_points, find_fundamental_matrix
 from ruzhash_cv.core.families.base import Models
 from ruzhash_cv.core.method import motions
 from ruzhash_cv.core.method.fits import refine_structures
-from ruzhash_cv.core.method.motions import held_by_motions, owners_of_planes
+from ruzhash_cv.core.method.motions import held_by_motions, ranked
 from ruzhash_cv.core.method.parameters import PARAMETERS
 from ruzhash_cv.core.method.sampling import Problem, decoys_of_matches
 from ruzhash_cv.core.method.scene import Scene, are_slips, taken_keypoints, without_slips
@@ -35,6 +35,12 @@ def off_wall(n: int, n_off: int, rng: np.random.Generator, low: float = 0.5, hig
     return np.vstack([on_plane(WALL, n, rng), on_plane(WALL, n_off, rng, low, high)])
 
 
+def bent(points: Array) -> Array:
+    """Return pixels as a lens bends them that is not undistorted."""
+    off = points - [320.0, 240.0]
+    return points + 0.02 * off * (off**2).sum(axis=1, keepdims=True) / 400.0**2
+
+
 # What is one motion
 
 
@@ -44,8 +50,7 @@ def test_two_planes_and_what_is_off_them_are_one_motion(seed: int) -> None:
     points = np.vstack([on_plane(FLOOR, 80, rng), off_wall(80, 25, rng)])
     result = filtered(views(points, seed=seed), seed=seed)
     motion = result.motions[0]
-    assert motion.kind == "fundamental"
-    assert "homography" not in kinds(result)
+    assert set(kinds(result)) == {"fundamental"}
     assert motion.mask.sum() >= 0.9 * result.inlier_mask[:185].sum()
     assert np.median(sampson_distance(*views(points, noise=0.0), motion.matrix)) < 0.5
     assert abs(np.linalg.det(motion.matrix)) < 1e-14
@@ -55,10 +60,6 @@ def test_two_planes_and_what_is_off_them_are_one_motion(seed: int) -> None:
 @pytest.mark.parametrize("seed", [0, 2])
 def test_planes_that_a_lens_bends_are_one_motion_and_may_be_listed_in_parts(seed: int) -> None:
     """The planes of the motion fit its matrix, which is off by some tenths of a pixel, so that a bent wall takes several of them."""
-
-    def bent(points: Array) -> Array:
-        off = points - [320.0, 240.0]
-        return points + 0.02 * off * (off**2).sum(axis=1, keepdims=True) / 400.0**2
 
     rng = np.random.default_rng(seed)
     walls = enumerate((WALL, FLOOR, SIDE))
@@ -70,6 +71,16 @@ def test_planes_that_a_lens_bends_are_one_motion_and_may_be_listed_in_parts(seed
     # Walls are not mixed: a plane has the matches of one of them.
     shares = [np.array([plane.mask[150 * at : 150 * (at + 1)].sum() for at in range(3)]) for plane in motion.planes]
     assert sum(share.max() for share in shares) > 0.9 * sum(share.sum() for share in shares)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_floor_that_a_lens_bends_is_one_motion_with_what_stands_on_it(seed: int) -> None:
+    """Some matrix fits even the bend, but not the box: its points would be 11 to 18 px off their lines."""
+    rng = np.random.default_rng(seed)
+    box = rng.uniform([-0.4, -0.8, 5.0], [0.4, 0.2, 5.3], (25, 3))
+    given = [bent(of) for of in views(np.vstack([on_plane(FLOOR, 250, rng), box]), noise=0.1, seed=seed)]
+    for matrix in (find_fundamental_matrix(*given, rng=seed)[0], filter_points(*given, rng=seed).motions[0].matrix):
+        assert np.median(sampson_distance(*views(box, noise=0.0), matrix)) < 1.0
 
 
 @three_seeds
@@ -230,8 +241,15 @@ def test_a_matrix_holds_a_surface_unless_another_costs_its_matches_much_less() -
     rng, noise = np.random.default_rng(0), np.array([1.0, 1.6, 3.0])[:, None]
     for n, held in ((10, [True, True, True]), (200, [True, True, False])):
         squared = np.square(noise * rng.normal(size=n))
-        holds = held_by_motions(squared, np.zeros(n, np.int64), np.ones(n), 2, 3.0, PARAMETERS)
+        holds, lost, of_none = held_by_motions(squared, np.zeros(n, np.int64), np.ones(n), 2, 3.0, PARAMETERS)
         assert holds.T.tolist() == [held, [False] * 3]  # no match is on the other surface
+        assert ((lost > 0.0).tolist(), of_none.tolist()) == ([not each for each in held], [0.0] * 3)
+
+
+def test_the_likeliest_matrix_comes_first_among_those_that_miss_little() -> None:
+    likelihoods, cost = np.array([3.0, 9.0, 5.0, 7.0, 1.0]), PARAMETERS.motion_cost
+    lost, of_none = cost * np.array([0.0, 3.0, 1.5, 3.0, 0.0]), cost * np.array([0.0, 0.0, 1.0, 2.5, 0.5])
+    assert ranked(likelihoods, lost, of_none, PARAMETERS).tolist() == [3, 2, 0, 4, 1]
 
 
 @three_seeds
@@ -242,8 +260,7 @@ def test_find_fundamental_matrix_returns_that_of_the_strongest_motion_also_where
     points = [np.vstack(each) for each in zip(views(wall, seed=seed), views(thing, own, seed), strict=True)]
     assert kinds(filter_points(*points)) == ["homography", "fundamental"]
     kept = find_fundamental_matrix(*points)[1].ravel() > 0
-    assert kept[:300].mean() > 0.9
-    assert kept[300:].mean() < 0.5
+    assert kept[:300].mean() > 0.9 > 0.5 > kept[300:].mean()
 
 
 def test_families_of_planes_alone_have_a_motion_for_each_structure() -> None:
@@ -262,23 +279,6 @@ def test_motions_and_poses_are_the_same_after_a_small_pickle() -> None:
     assert copy.camera_pose(CAMERA, CAMERA2) == result.camera_pose(CAMERA, CAMERA2)
     # Neither samples nor residuals: 17 doubles a match.
     assert len(pickled) < 10_000 + 8 * 17 * len(result.inlier_mask)
-
-
-@pytest.mark.parametrize(("off", "joins"), [(0.0, True), (0.8, True), (4.0, False)])
-def test_a_plane_of_no_motion_joins_the_one_that_has_its_matches_within_its_tolerance(off: float, joins: bool) -> None:
-    """Noise of .2 px: a plane .8 px off the lines may be bent by the lens, one 4 px off moves by itself."""
-    rng, families = np.random.default_rng(0), families_of("auto")
-    wall, floor = (np.hstack(views(on_plane(of, 80, rng), noise=0.2, seed=3)) for of in (WALL, FLOOR))
-    floor[:, 3] += off
-    matches, essential = in_pixels(np.vstack([wall, floor])), np.cross(np.eye(3), POSE[1]).T @ POSE[0]
-    F = np.linalg.inv(CAMERA2).T @ essential @ np.linalg.inv(CAMERA)
-    planes = families[0].fit(matches.data, np.repeat(np.eye(2), 80, axis=1))
-    rows = np.vstack([F.reshape(1, 9) / np.linalg.norm(F), planes])
-    alone = Scene.of(Models(rows, np.array([1, 0, 0], np.uint8)), np.ones(3), np.ones(3), np.full(3, 0.2))
-    scene = replace(alone, owners=np.array([0, 0, 2]))
-    problem = Problem(matches, mismatches(100), families, PARAMETERS)
-    owners = owners_of_planes(scene, np.repeat(np.eye(3)[1:], 80, axis=0), problem)
-    assert owners.tolist() == [0, 0, 0 if joins else 2]
 
 
 def test_some_models_of_a_scene_have_their_motions_by_new_numbers() -> None:
