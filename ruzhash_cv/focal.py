@@ -10,7 +10,7 @@ import numpy as np
 from ruzhash_cv._arrays import Array
 from ruzhash_cv.cameras import Camera
 from ruzhash_cv.core.method.estimate import Estimate
-from ruzhash_cv.pose import best_pose, essentials_of, weights_of, with_rays
+from ruzhash_cv.pose import best_pose, essentials_of, none_stronger, weights_of, with_rays
 
 #: Focal lengths that are tried, in diagonals of the image, and their number. Then steps are halved about the best so many times.
 _SHORTEST, _LONGEST, _N_TRIED, _N_HALVED = 0.4, 4.0, 16, 3
@@ -29,8 +29,7 @@ def camera_of_motion(estimate: Estimate, motion: int, image_size: Any) -> Camera
     middle = float(np.log(guess.matrix[0, 0]))
     diagonal = float(np.hypot(*(2.0 * guess.matrix[:2, 2] + 1.0)))
     matches, scene = estimate.matches, estimate.scene
-    members, others = np.flatnonzero(scene.owners == motion), np.flatnonzero(scene.owners >= motion)
-    others = others[~scene.stationary[others] | (scene.owners[others] == motion)]
+    members, others = np.flatnonzero(scene.owners == motion), none_stronger(estimate, motion)
     weights = weights_of(estimate, others)
 
     def tried(logarithm: float, before: Array) -> tuple[float, float, Array]:

@@ -26,6 +26,7 @@ from ruzhash_cv.core.method.motions import held_by_motions, ranked
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.scene import assign, taken_keypoints, without_slips
 from ruzhash_cv.filtering import Model, families_of, scaled, with_effort
+from ruzhash_cv.pose import likeliest_pose
 from ruzhash_cv.reasons import sign_of_exchanged_axes, sign_of_focal_length, sign_of_units, warn
 
 #: LMEDS, RANSAC, RHO and USAC_DEFAULT to USAC_MAGSAC, by OpenCV's numbers.
@@ -380,6 +381,11 @@ def _of_estimate(estimated: Estimate, family_id: int, reach: float, rng: np.rand
     overlays = scene.stationary & (support < support[~scene.stationary].sum())
     weights = matches.weights * of_any * ~overlays[labels]
     family, parameters = families[family_id], estimated.parameters
+    owners = np.where((of_any > 0.5) & ~overlays[labels], scene.owners[labels], -1)
+    first = int(np.bincount(owners + 1, minlength=len(scene) + 1)[1:].argmax())
+    if not family.is_plane and matches.calibrated:
+        rows = np.flatnonzero(owners == first)
+        return np.asarray(likeliest_pose(estimated, first, rows, matches.data, matches.into)[0].essential[0])
     if not family.is_plane:
         candidates = np.vstack([scene.matrices[scene.family_ids == family_id], estimated.pool])
         weighted = replace(matches, weights=weights)
@@ -387,8 +393,8 @@ def _of_estimate(estimated: Estimate, family_id: int, reach: float, rng: np.rand
         surfaces = assign(scene.take(np.flatnonzero(families.is_plane(scene))), matches, families)
         squared = without_slips(squared, surfaces, taken_keypoints(surfaces, matches), matches.unit, parameters)
         likelihoods = log_likelihoods(squared, weights, reach, family.codimension)
-        of_first = np.where(scene.owners[labels] == np.bincount(scene.owners, support).argmax(), weights, 0.0)
-        _, lost, of_none = held_by_motions(squared, labels, of_first, len(scene), matches.unit, parameters)
+        weights = np.where(scene.owners[labels] == first, weights, 0.0)
+        _, lost, of_none = held_by_motions(squared, labels, weights, len(scene), matches.unit, parameters)
         return refined[ranked(likelihoods, lost, of_none, parameters)[0]] if len(refined) > 0 else None
     # Samples of several planes are none: each has separate ones, and all compete for all matches.
     support = np.bincount(labels, weights, minlength=len(scene))

@@ -90,23 +90,11 @@ def pose_of_motion(
     A match counts by its probability of belonging to the motion. `own` (N,) are the motion's among the matches given, `distinct` (N,)
     the distinct match of each.
     """
-    matches, scene, n = estimate.matches, estimate.scene, len(distinct)
+    matches, n = estimate.matches, len(distinct)
     data, into = (matches.data, matches.into) if cameras is None else with_rays(matches, cameras)
-    members = np.flatnonzero(scene.owners == motion)
-    given = essentials_of(estimate, members, into)
-    if estimate.matches.calibrated:
-        given = np.vstack([given, estimate.pool])
     rows = np.unique(distinct[own])
-    noise = max(float(scene.noise[motion]), 1e-3 * matches.frame.scale)
-    limit = estimate.parameters.preference_cut * noise
-    # A weaker motion may be a part of this one, which a mover bent, and of stronger ones the matches agree with many poses.
-    others = np.flatnonzero((scene.owners >= motion) & ~(scene.stationary & (scene.owners != motion)))
-    for models in (others, members):
-        weighted = replace(matches, data=data, weights=weights_of(estimate, models))
-        pose = best_pose(given, weighted, float(scene.noise[motion]), estimate, models)
-        squared = _FAMILY.squared_residuals(data, pose.essential)[0]
-        if 2 * np.count_nonzero(squared[rows] <= limit**2) > len(rows):
-            break
+    pose, squared, limit = likeliest_pose(estimate, motion, rows, data, into)
+    noise = limit / estimate.parameters.preference_cut
     rotation = best_rotation(pose.rotation, data[rows], noise)
     has_baseline = shows_baseline(pose, rotation, data[rows], noise)
     agree = (squared <= limit**2) & pose.in_front
@@ -119,6 +107,35 @@ def pose_of_motion(
         points3d[inliers] = midpoints(pose, *rays).T[agreeing]
     angle = float(np.median(_angles(pose, *rays)[agreeing])) if len(agreeing) > 0 else float("nan")
     return CameraPose(pose.rotation, pose.translation, has_baseline, inliers, points3d, angle)
+
+
+def likeliest_pose(
+    estimate: Estimate, motion: int, rows: Rows, data: Array, into: tuple[Array, Array]
+) -> tuple[Placed, Array, float]:
+    """Return the likeliest pose of a motion of the scene from its matches, `rows`, squared residuals (n,) to it, and their limit."""
+    matches, scene = estimate.matches, estimate.scene
+    members = np.flatnonzero(scene.owners == motion)
+    given = essentials_of(estimate, members, into)
+    if matches.calibrated:
+        given = np.vstack([given, estimate.pool])
+    limit = estimate.parameters.preference_cut * max(float(scene.noise[motion]), 1e-3 * matches.frame.scale)
+    for models in (none_stronger(estimate, motion), members):
+        weighted = replace(matches, data=data, weights=weights_of(estimate, models))
+        pose = best_pose(given, weighted, float(scene.noise[motion]), estimate, models)
+        squared = _FAMILY.squared_residuals(data, pose.essential)[0]
+        if 2 * np.count_nonzero(squared[rows] <= limit**2) > len(rows):
+            break
+    return pose, squared, limit
+
+
+def none_stronger(estimate: Estimate, motion: int) -> Rows:
+    """Return the models of a motion and those of weaker ones that moved.
+
+    A weaker motion may be a part of this one, which a mover bent, and of stronger ones the matches agree with many poses.
+    """
+    scene, sums = estimate.scene, estimate.matches.weights @ estimate.probabilities
+    strengths = np.bincount(scene.owners, sums, minlength=len(scene))[scene.owners]
+    return np.flatnonzero((scene.owners == motion) | ((strengths <= strengths[motion]) & ~scene.stationary))
 
 
 def weights_of(estimate: Estimate, models: Rows) -> Array:
@@ -182,7 +199,8 @@ def best_pose(given: Array, matches: MatchSet, noise: float, estimate: Estimate,
     if len(matches) > _MOST_SEARCHED:
         rows = drawn_alike(np.where(shares.sum(axis=1) > 0.5, 0, -1), _MOST_SEARCHED, rng)
         labels, searched = labels[rows], replace(matches, data=matches.data[rows], weights=matches.weights[rows])
-    parameters = estimate.parameters
+    # Where a third of a motion's matches is false, few samples of five are of true ones alone.
+    parameters = replace(estimate.parameters, last_samples=2 * estimate.parameters.motion_samples)
     reach = min(matches.unit, max(_REACH * noise, _LEAST_REACH * matches.unit))
     usable = as_essential(given[np.isfinite(given).all(axis=1)])
     essentials, _, squared = refined_samples(usable, labels, searched, _FAMILY, parameters, rng, reach)
@@ -195,7 +213,7 @@ def best_pose(given: Array, matches: MatchSet, noise: float, estimate: Estimate,
     best = int(np.argmax(likelihoods))
     # The narrow reach that tells poses apart leaves out the tails of the noise, which the last fit needs.
     limit = np.full(1, max(reach, parameters.preference_cut * noise))
-    essential, _ = refine(_FAMILY, essentials[[best]], matches, limit, parameters)
+    essential, _ = refine(_FAMILY, essentials[[best]], matches, limit, parameters, ~in_front[[best]])
     squared = _FAMILY.squared_residuals(matches.data, essential)
     rotations, translations, _ = placed(essential, matches.data, matches.weights, squared, reach)
     return _with_depths(rotations[0], translations[0], float(likelihoods[best]), squared[0], matches, reach)

@@ -137,11 +137,6 @@ class Parameters:
         return tuple((self.preference_cut * self.scales).tolist())
 
     @property
-    def finest_scale(self) -> float:
-        """Finest noise scale that probabilities are computed with, in units: a third of the narrowest of a preference."""
-        return self.widest_scale / 3.0**self.n_scales
-
-    @property
     def tolerance_steps(self) -> int:
         """From a structure's radius to its tolerance, in radii tried: half of the annulus."""
         return self.annulus_steps // 2

@@ -117,7 +117,8 @@ def is_evident(motion: Models, labels: Rows, has_planes: bool, n_tried: int, pro
 def relief_gains(motions: Models, plane: Models, rows: Rows, weights: Array, problem: Problem) -> Array:
     """Return the log-likelihood (m,) that a plane's matches gain if a motion explains them: noise across its lines, relief along them.
 
-    Without the motion they have the same noise in all directions. A fifth of both laws is three times as wide.
+    Without the motion they have the same noise in all directions. A fifth of both laws is three times as wide. A twentieth of the
+    matches are mismatches near the plane, which are as likely with the motion as without.
     """
     matches, _, families, parameters = problem
     if len(rows) < parameters.neighbourhoods[0]:
@@ -131,7 +132,8 @@ def relief_gains(motions: Models, plane: Models, rows: Rows, weights: Array, pro
     narrow = np.maximum(noise_scales(across, 1), floor)[:, None]
     wide = np.maximum(noise_scales(along, 1)[:, None], narrow)
     gains = log_of_two_scales(across / narrow**2 + along / wide**2) - np.log(narrow * wide)
-    return np.asarray((gains - log_of_two_scales(both / scale**2) + np.log(scale**2)) @ weights[rows])
+    gains += np.log(scale**2) - log_of_two_scales(both / scale**2)
+    return np.asarray(np.logaddexp(np.log(0.95) + gains, np.log(0.05)) @ weights[rows])
 
 
 def log_of_two_scales(squares: Array) -> Array:

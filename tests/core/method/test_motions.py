@@ -16,6 +16,7 @@ from ruzhash_cv.core.method import motions
 from ruzhash_cv.core.method.fits import refine_structures
 from ruzhash_cv.core.method.motions import held_by_motions, ranked
 from ruzhash_cv.core.method.parameters import PARAMETERS
+from ruzhash_cv.core.method.proofs import relief_gains
 from ruzhash_cv.core.method.sampling import Problem, decoys_of_matches
 from ruzhash_cv.core.method.scene import Scene, are_slips, taken_keypoints, without_slips
 from ruzhash_cv.core.method.search import EXPLAINED, search
@@ -140,6 +141,21 @@ def test_relief_tells_the_motion_of_a_plane_whatever_competes_for_its_keypoints(
     assert motion.mask[:300].mean() > 0.97
     assert max(plane.noise_scale for plane in motion.planes) > 1.3 * motion.noise_scale
     assert pose_error(result) < 2.0
+
+
+@three_seeds
+def test_near_misses_do_not_hide_relief(seed: int) -> None:
+    rng, families = np.random.default_rng(seed), families_of("auto")
+    wall = np.hstack(views(on_plane(WALL, 60, rng, 0.96, 1.04), noise=0.3, seed=seed))
+    wall[:9, 2:] += rng.choice([-1.0, 1.0], (9, 2)) * rng.uniform(4, 14, (9, 2))
+    matches, essential = in_pixels(wall), np.cross(np.eye(3), POSE[1]).T @ POSE[0]
+    F = np.linalg.inv(CAMERA2).T @ essential @ np.linalg.inv(CAMERA)
+    given = [
+        Models.of_family(of, family)
+        for family, of in ((1, F.reshape(1, 9)), (0, families[0].fit(wall[9:], np.ones((1, 51)))))
+    ]
+    gains = relief_gains(*given, np.arange(60), np.ones(60), Problem(matches, mismatches(100), families, PARAMETERS))
+    assert gains[0] > 2.0 * PARAMETERS.motion_cost
 
 
 # Several
