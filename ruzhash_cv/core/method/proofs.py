@@ -66,7 +66,7 @@ def proofs(
 
 
 def parallax_gains(
-    motions: Candidates, plane: Models, left: Mask, weights: Array, n_tried: int, problem: Problem
+    motions: Candidates, plane: Scene, left: Mask, weights: Array, n_tried: int, problem: Problem
 ) -> Array:
     """Return -ln NFA (m,) of motions among matches that are `left` (n,), those off a plane that the motions hold.
 
@@ -75,8 +75,10 @@ def parallax_gains(
     matches, _, families, parameters = problem
     family, gains = cast(MotionFamily, families[motions.family_ids[0]]), np.full(len(motions), -np.inf)
     distances = np.sqrt(families.squared_residuals(plane, matches.data)[0]) / matches.unit
+    # What its noise scatters around a plane is not off it.
+    beyond = max(1.0, parameters.preference_cut * float(plane.noise[0]) / matches.unit)
     for reach in (parameters.preference_limit, np.inf):
-        off = left & (distances > 1.0) & (distances <= reach)
+        off = left & (distances > beyond) & (distances <= reach)
         if off.any() and not (gains > parameters.motion_cost).any():
             ratios = np.minimum(1.0, np.sqrt(2.0) * parameters.radii[:, None] / distances[off])
             share = 2.0 / np.pi * np.arcsin(ratios) @ weights[off] / max(weights[off].sum(), 1e-300)

@@ -106,6 +106,14 @@ def test_a_surface_far_off_a_plane_tells_the_motion(seed: int) -> None:
     assert pose_error(result) < 5.0
 
 
+@pytest.mark.parametrize("seed", [0, 1, 3])
+def test_what_noise_scatters_around_a_plane_hides_no_parallax(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    points = np.vstack([on_plane(WALL, 60, rng), on_plane(WALL, 15, rng, 0.4, 0.8)])
+    result = filtered(views(points, noise=1.0, seed=seed), n_mismatches=20, seed=seed)
+    assert (kinds(result), result.inlier_mask[60:75].mean() > 0.9) == (["fundamental"], True)
+
+
 # What is none
 
 
