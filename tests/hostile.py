@@ -41,9 +41,6 @@ class Draw:
         """Return some of the options: the others keep their defaults."""
         return {name: value for name, value in options.items() if self.chance(2)}
 
-    def integer(self, *legal: Any, least: int = 1) -> Any:
-        return self.option(legal, (least - 1, -HUGE, HUGE, True, None, 1.5, np.nan))
-
     def seed(self) -> Any:
         seeds = (0, 1, np.uint8(200), 2**63, HUGE, np.random.default_rng(5), None)
         return self.option(seeds, (-1, 1.0, True, np.random.RandomState(0)))

@@ -191,16 +191,6 @@ def ray_sampson_distance(data: Array, E: Array) -> Array:
     return np.abs((x2 * (x1 @ E.T)).sum(axis=1)) / np.sqrt(squares)
 
 
-def homography_through(sample: Array) -> Array:
-    """The homography that maps four points (4, 4) to each other: eight equations, its last entry is 1."""
-    x, y, u, v = sample.T
-    one, zero = np.ones(4), np.zeros(4)
-    first = np.column_stack([x, y, one, zero, zero, zero, -x * u, -y * u])
-    second = np.column_stack([zero, zero, zero, x, y, one, -x * v, -y * v])
-    solved = np.linalg.solve(np.vstack([first, second]), np.concatenate([u, v]))
-    return np.append(solved, 1.0).reshape(3, 3)
-
-
 def last_right_vector(system: Array) -> Array:
     """The last right singular vector, which of few equations is in their null space."""
     return np.linalg.svd(system, full_matrices=len(system) < system.shape[1])[2][-1]
@@ -427,33 +417,6 @@ def upper_median(squared: Array) -> float:
     """Of what is finite, 0 of nothing."""
     finite = np.sort(squared[squared < np.inf])
     return float(finite[len(finite) // 2]) if len(finite) else 0.0
-
-
-def reweighted(
-    name: str, data: Array, weights: Array, model: Array, limit: float, n_rounds: int, degrees: float | None
-) -> tuple[Array, float]:
-    """Fits of one model to what lies within the limit, by Student's weights and steps, or without degrees by Tukey's; and noise."""
-    size, codimension = {"homography": (4, 2), "fundamental": (7, 1)}[name]
-    matrix, noise = model.reshape(3, 3), 0.0
-    for fits in range(n_rounds + 1):
-        residuals = RESIDUALS[name](data, matrix)
-        near = residuals <= limit
-        by_law, support = np.zeros(len(data)), weights[near].sum()
-        if degrees is None:
-            by_law = weights * biweights(residuals, limit)
-            support = by_law.sum()
-        elif near.any():
-            middle = upper_median(residuals[near] ** 2)
-            noise = math.sqrt(middle / scipy.stats.chi2.ppf(0.5, codimension))
-            spread = degrees * middle / (codimension * scipy.stats.f.ppf(0.5, codimension, degrees))
-            by_law[near] = weights[near] / (1.0 + residuals[near] ** 2 / spread)
-        if fits == n_rounds or not support > size + 1.0:
-            break
-        if name == "fundamental" and degrees is not None:
-            matrix = step_fundamental_matrix(data, by_law, matrix)
-        else:
-            matrix = FITS[name](data, by_law / factor_of_equations(name, data, matrix))
-    return matrix.ravel(), noise
 
 
 # Preferences

@@ -3,6 +3,7 @@
 import numpy as np
 
 from ruzhash_cv.core.families.base import GIVEN, CheckedFamily, Residuals
+from ruzhash_cv.core.kernels import draw
 from ruzhash_cv.core.method.matches import Frame, MatchSet
 from ruzhash_cv.core.method.parameters import PARAMETERS
 
@@ -49,3 +50,10 @@ def clusters(seed: int = 0, n: int = 120, m: int = 40, alone: int = 20) -> Array
     rows[: n - alone] = (np.arange(m) * 4 // m == group[:, None]) * rng.uniform(0.3, 1, (n - alone, m))
     rows[n - alone :] = (rng.random((alone, m)) < 0.04) * rng.random((alone, m))
     return rows.astype(np.float32)
+
+
+def branches_of(rows: Array, key: int, n_branches: int) -> Array:
+    """Return the branches that rows take at a node; that of the sink is the last."""
+    (n, m), space = rows.shape, np.tile(np.arange(len(rows)), (3, 1))
+    draw.write_branches(rows, np.uint64(key), n_branches, 0, n, np.empty(m, "f4"), np.empty(m, "u4"), space)
+    return space[2]

@@ -20,16 +20,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from public_calls import calls
 from scipy.stats import chi2
+from stage_cases import branches_of
 from two_views import MAKE
 
 from ruzhash_cv import Camera, paper
 from ruzhash_cv.core.families import FAMILIES as PIXELS
-from ruzhash_cv.core.families.base import GIVEN
 from ruzhash_cv.core.families.epipolar import EssentialMatrices, as_essential
-from ruzhash_cv.core.families.five_points import through_five
 from ruzhash_cv.core.families.poses import placed
-from ruzhash_cv.core.families.weighting import TUKEY, noise_scales, student
-from ruzhash_cv.core.kernels import draw, fit, rays
+from ruzhash_cv.core.families.weighting import noise_scales
+from ruzhash_cv.core.kernels import draw, rays
 from ruzhash_cv.core.method import competition, fits
 
 Rng = np.random.Generator
@@ -101,46 +100,11 @@ def moved_rays(rng: Rng, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     points, rotation = rng.normal(0.0, 4.0, (n + 20, 3)) + 0.5, np.linalg.qr(rng.normal(size=(3, 3)))[0]
     rotation *= np.sign(np.linalg.det(rotation))
     baseline = rng.normal(size=3)
-    rays = [
-        700.0 * each / np.linalg.norm(each, axis=1, keepdims=True) for each in (points, points @ rotation.T + baseline)
-    ]
+    seen = points, points @ rotation.T + baseline
+    rays = [700.0 * each / np.linalg.norm(each, axis=1, keepdims=True) for each in seen]
     data = np.hstack([rng.uniform(size=(n + 20, 4)), *(each + rng.normal(size=each.shape) for each in rays)])
     start = naive.of_unit_norm(naive.crossed(baseline) @ rotation).reshape(1, 9)
     return data, rng.uniform(0.1, 1.0, (1, n + 20)), as_essential(start + 0.003 * rng.normal(size=(1, 9)))
-
-
-def near(draw: Callable[[Rng, int], tuple[Any, ...]], limit: float) -> Callable[[Rng, int], tuple[Any, ...]]:
-    """Return what draws matches, their weights (n,), models (m, 9), limits (m,), and no or some degrees of freedom."""
-
-    def drawn(rng: Rng, n: int) -> tuple[Any, ...]:
-        data, weights, models = draw(rng, n)
-        return data, weights[0], models, rng.uniform(0.3, 1.0, len(models)) * limit, rng.choice([None, 4.0])
-
-    return drawn
-
-
-def all_reweighted(family: Any) -> Callable[..., Any]:
-    """Return what a family's kernel of reweighted fits makes of models: products without a sign, and noise scales."""
-
-    def fits(data: Any, weights: Any, models: Any, limits: Any, degrees: float | None) -> tuple[np.ndarray, np.ndarray]:
-        law = TUKEY if degrees is None else student(family.codimension, degrees)
-        rounds, nothing = 1 if degrees is None else 3, np.zeros((0, 0), bool)
-        fitted, noise = family.reweighted(data, weights, models, limits, law, rounds, nothing)
-        return squares_of(fitted), noise
-
-    return fits
-
-
-def naive_reweighted(family: Any) -> Callable[..., Any]:
-    def fits(data: Any, weights: Any, models: Any, limits: Any, degrees: float | None) -> tuple[np.ndarray, np.ndarray]:
-        rounds = 1 if degrees is None else 3
-        found = [
-            naive.reweighted(family.name, data, weights, model, limit, rounds, degrees)
-            for model, limit in zip(models, limits, strict=True)
-        ]
-        return squares_of(np.array([model for model, _ in found])), np.array([noise for _, noise in found])
-
-    return fits
 
 
 def with_infinity(rng: Rng, n: int) -> tuple[np.ndarray]:
@@ -151,27 +115,11 @@ def residuals(twin: Callable[..., Any]) -> Callable[..., Any]:
     return lambda data, models: np.array([twin(data, model.reshape(3, 3)) ** 2 for model in models])
 
 
-def five_of_a_motion(rng: Rng, n: int) -> tuple[np.ndarray]:
-    """Return five pairs of rays (1, 5, 6) of a motion, whose solutions are well apart."""
-    while True:
-        rays = moved_rays(rng, n)[0][:5, 4:]
-        roots = naive.determinant_of(naive.five_point_equations(rays)[0]).roots()
-        apart = np.abs(roots - roots[:, None]) + np.eye(len(roots))
-        if apart.min() > 1e-2 and np.abs(np.abs(roots) - 1.0).min() > 1e-3:
-            return (rays[None],)
-
-
 def homographies_of(samples: np.ndarray) -> np.ndarray:
     """Return products (s, 9, 9) of the entries of homographies, singular ones too, of samples (s, 4, 6)."""
     models = np.empty((len(samples), 9))
     rays.solve_four(samples, models)
     return squares_of(models)
-
-
-def in_order(models: np.ndarray) -> np.ndarray:
-    """Return products of the entries of models (m, 9), in the order of the first."""
-    products = squares_of(models)
-    return products[np.argsort(products[:, 0, 0])]
 
 
 def placed_matrices(rng: Rng, n: int) -> tuple[Any, ...]:
@@ -189,9 +137,8 @@ def naive_placed(data: Any, weights: Any, squared: Any, models: Any) -> tuple[np
 
 def seen_through_a_lens(rng: Rng, n: int) -> tuple[np.ndarray, Camera]:
     """Return points (n, 2) and a camera of one of OpenCV's models."""
-    size, tilted = rng.choice([4, 5, 8, 12, 14]), np.array([1.0] * 12 + [0.1] * 2)
-    numbers = 0.02 * rng.normal(size=14)[:size] * tilted[:size]
-    return rng.uniform(-0.6, 0.6, (n, 2)), Camera(np.eye(3), numbers)
+    size, scale = rng.choice([4, 5, 8, 12, 14]), np.array([0.02] * 12 + [0.002] * 2)
+    return rng.uniform(-0.6, 0.6, (n, 2)), Camera(np.eye(3), (scale * rng.normal(size=14))[:size])
 
 
 def distorted_by_opencv(points: np.ndarray, camera: Camera) -> tuple[np.ndarray, np.ndarray]:
@@ -203,21 +150,7 @@ def distorted_by_opencv(points: np.ndarray, camera: Camera) -> tuple[np.ndarray,
 
 def some_preferences(rng: Rng, n: int) -> np.ndarray:
     """Return rows (20, n) of preferences, most of them 0."""
-    shape = 20, n
-    return (rng.random(shape) * (rng.random(shape) < 0.4)).astype(np.float32)
-
-
-def branches_of(rows: np.ndarray, key: np.uint64, n_branches: int) -> np.ndarray:
-    """Return the branches of rows at a node; that of the sink is the last."""
-    (n, m), space = rows.shape, np.tile(np.arange(len(rows)), (3, 1))
-    draw.write_branches(rows, key, n_branches, 0, n, np.empty(m, "f4"), np.empty(m, "u4"), space)
-    return space[2]
-
-
-def truncated_costs(squared: np.ndarray, weights: np.ndarray, reaches: np.ndarray) -> np.ndarray:
-    (m, n), costs = squared.shape, np.empty((len(squared), len(reaches)))
-    fit.costs_at_reaches(np.full(m, GIVEN), squared, np.zeros((m, 9)), weights, reaches, np.empty(n), costs)
-    return costs
+    return (rng.random((20, n)) * (rng.random((20, n)) < 0.4)).astype(np.float32)
 
 
 def ray_models(rng: Rng, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -257,12 +190,8 @@ TABLE = (
     # No homography fits points in space: its two smallest eigenvalues may be near each other.
     Row("rays.fit_in_rounds", moved_rays, fits_of(H), ray_fits("homography"), 0.0, 1e-3),
     Row("rays.fit_in_rounds", moved_rays, fits_of(F), ray_fits("fundamental"), 0.0, 1e-5),
-    *(Row("rays.fit_in_rounds", near(matches_of(of.name, 0.3), 30.0), all_reweighted(of), naive_reweighted(of), 1e-4, 1e-5)
-      for of in (H, F)),
     Row("rays.solve_four", lambda rng, n: (rng.normal(size=(n, 4, 6)),), homographies_of,
         lambda samples: squares_of(np.array([naive.plane_through(each[:, :3], each[:, 3:]) for each in samples])), 0.0, 1e-7),
-    Row("five_points.solve_five", five_of_a_motion, lambda rays: in_order(through_five(rays)[0]),
-        lambda rays: in_order(naive.five_points(rays[0])), 0.0, 1e-3),
     Row("rays.place", placed_matrices, lambda data, weights, squared, models: placed(models, data, weights, squared, 3.0),
         naive_placed, 0.0, 1e-9),
     Row("lenses.distort", seen_through_a_lens, lambda points, camera: camera._jacobian(points), distorted_by_opencv, 0.0, 1e-12),
@@ -272,8 +201,6 @@ TABLE = (
         lambda squared: np.array([naive.upper_median(row) for row in squared]) / chi2.ppf(0.5, 2), 1e-12),
     Row("weigh.write_likelihoods", lambda rng, n: (rng.exponential(4.0, (3, n)) ** 2, rng.random(n) * (rng.random(n) < 0.9)),
         lambda squared, weights: fits.log_likelihoods(squared, weights, 9.0, 2), naive_likelihoods, 1e-7),
-    Row("fit.costs_at_reaches", lambda rng, n: (rng.exponential(4.0, (3, n)) ** 2, rng.random(n), np.array([1.0, 3.0])),
-        truncated_costs, lambda squared, weights, reaches: np.minimum(squared[:, None] / reaches[:, None] ** 2, 1.0) @ weights, 1e-12),
     Row("draw.mix", words, each(lambda *given: draw.mix(*given)), each(lambda key, at: np.uint64(naive.mix(key, at)))),
     Row("draw.uniform", words, each(lambda *given: draw.uniform(*given)), each(lambda key, at: (naive.mix(key, at) >> 11) / 2**53)),
     Row("draw.draw_rows", lambda rng, n: (*words(rng, 1)[0], np.empty(n, np.int64), int(rng.integers(0, n + 1))),
@@ -287,15 +214,14 @@ TABLE = (
 TWINS_ELSEWHERE = {
     "draw.count_own_neighbours": "method/test_competition.py",
     **dict.fromkeys(("fit.choose_planes", "fit.fit_planes", "fit.write_plane_equations"), "method/test_surfaces.py"),
-    "fit.write_through_two": "families/test_fundamental.py",
+    "five_points.solve_five": "families/test_five_points.py",
+    **dict.fromkeys(("fit.costs_at_reaches", "fit.write_through_two"), "families/test_base.py"),
     "fit.write_unit_norm": "families/test_linear.py",
     **dict.fromkeys(("draw.draw", "draw.nearest_of_rows"), "method/test_sampling.py"),
     **dict.fromkeys(("draw.hash_rows", "draw.grow_or_route"), "forests/test_ruzhash.py"),
     **dict.fromkeys(("draw.grow_cells", "draw.route_cells"), "../paper/test_voronoi.py"),
-    **dict.fromkeys(
-        ("fit.write_preferences", "fit.write_rows", "fit.choose_models", "fit.count_within"),
-        "method/test_preferences.py",
-    ),
+    **dict.fromkeys(("fit.write_preferences", "fit.write_rows"), "method/test_preferences.py"),
+    **dict.fromkeys(("fit.choose_models", "fit.count_within"), "method/test_preferences.py"),
     **dict.fromkeys(("fit.write_candidates", "weigh.write_evidence", "weigh.write_counts"), "method/test_evidence.py"),
     "weigh.choose_structures": "method/test_evidence.py",
     "weigh.follow_leaders": "method/test_matches.py",

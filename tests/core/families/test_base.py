@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from paper.algebraic import AlgebraicFundamentalMatrices, AlgebraicHomographies
 from paper.problems import AlgebraicCircles, normalise_pairs
+from stage_cases import given_residuals
 from two_views import motion, plane
 
 from ruzhash_cv.core.families.base import Families, Models
@@ -43,8 +44,8 @@ def cross_product_residuals(data: Array, model: Array) -> Array:
 
 
 def epipolar_residuals(data: Array, model: Array) -> Array:
-    lines = naive.homogeneous(data[:, :2]) @ model.reshape(3, 3).T
-    return np.abs((naive.homogeneous(data[:, 2:]) * lines).sum(axis=1))
+    first, second = naive.homogeneous(data[:, :2]), naive.homogeneous(data[:, 2:])
+    return np.abs((second * (first @ model.reshape(3, 3).T)).sum(axis=1))
 
 
 def on_a_line(rng: np.random.Generator, n: int) -> Array:
@@ -56,14 +57,9 @@ def on_a_circle(rng: np.random.Generator, n: int) -> Array:
     return np.array([0.2, 0.1]) + 0.7 * np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
 
-def on_a_plane(rng: np.random.Generator, n: int) -> Array:
-    pairs = plane(n, seed=int(rng.integers(1 << 30)))
-    return normalise_pairs(pairs[:, :2], pairs[:, 2:])
-
-
-def in_motion(rng: np.random.Generator, n: int) -> Array:
-    pairs = motion(n, seed=int(rng.integers(1 << 30)))
-    return normalise_pairs(pairs[:, :2], pairs[:, 2:])
+def pairs_of(make: Callable[..., Array]) -> Callable[[np.random.Generator, int], Array]:
+    """Return what draws normalised matches of one model."""
+    return lambda rng, n: normalise_pairs(*np.hsplit(make(n, seed=int(rng.integers(1 << 30))), 2))
 
 
 class Case(NamedTuple):
@@ -82,10 +78,10 @@ CASES = {
     "lines": Case(Lines(), line_residuals, on_a_line),
     "circles": Case(Circles(), circle_residuals, on_a_circle),
     "algebraic circles": Case(AlgebraicCircles(), algebraic_circle_residuals, on_a_circle),
-    "homographies": Case(BOTH[0], of_matrix(naive.transfer_error), on_a_plane),
-    "fundamental": Case(BOTH[1], of_matrix(naive.sampson_distance), in_motion),
-    "algebraic homographies": Case(AlgebraicHomographies(), cross_product_residuals, on_a_plane),
-    "algebraic fundamental": Case(AlgebraicFundamentalMatrices(), epipolar_residuals, in_motion),
+    "homographies": Case(BOTH[0], of_matrix(naive.transfer_error), pairs_of(plane)),
+    "fundamental": Case(BOTH[1], of_matrix(naive.sampson_distance), pairs_of(motion)),
+    "algebraic homographies": Case(AlgebraicHomographies(), cross_product_residuals, pairs_of(plane)),
+    "algebraic fundamental": Case(AlgebraicFundamentalMatrices(), epipolar_residuals, pairs_of(motion)),
 }
 every_family = pytest.mark.parametrize("name", CASES)
 both = pytest.mark.parametrize("family", BOTH, ids=lambda family: family.name)
@@ -235,11 +231,11 @@ def test_truncated_costs_at_reaches_equal_their_twin() -> None:
     rng = np.random.default_rng(5)
     data, weights, reaches = rng.random((43, 4)), rng.random(43), np.array([0.3, 0.1, 0.01])
     models = Models(rng.normal(size=(6, 9)), np.array([0, 1, 1, 0, 1, 0], np.uint8))
-    costs = np.empty((6, 3))
-    costs_at_reaches(*TABLE.residuals(models, data), weights, reaches, np.empty(43), costs)
-    squared = TABLE.squared_residuals(models, data)
-    expected = np.stack([np.minimum(squared / reach**2, 1.0) @ weights for reach in reaches], axis=1)
-    np.testing.assert_allclose(costs, expected)
+    squared, costs = TABLE.squared_residuals(models, data), np.empty((6, 3))
+    expected = np.minimum(squared[:, None] / reaches[:, None] ** 2, 1.0) @ weights
+    for residuals in (TABLE.residuals(models, data), given_residuals(squared)):
+        costs_at_reaches(*residuals, weights, reaches, np.empty(43), costs)
+        np.testing.assert_allclose(costs, expected)
 
 
 def test_motions_of_a_plane_go_through_two_matches_off_it() -> None:
