@@ -59,34 +59,23 @@ def test_two_pairs_as_a_tuple_of_columns_are_not_taken_for_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    "matches",
+    ("matches", "rows1", "rows2"),
     [
-        MASKED,
-        np.ma.stack(MASKED),
-        tuple(np.ma.stack(MASKED).T),
-        [[0, 1], [2, np.nan], [1, 1]],
-        pd.DataFrame([[0, 1], [2, pd.NA], [1, 1]], dtype="Int64"),
-        np.ma.masked_equal([[0, 1], [2, 10**6], [1, 1]], 10**6),  # what a mask hides need not be an index
+        *((matches, [0, 3, 1], [1, 2, 1]) for matches in (
+            MASKED, np.ma.stack(MASKED), tuple(np.ma.stack(MASKED).T), [[0, 1], [2, np.nan], [1, 1]],
+            pd.DataFrame([[0, 1], [2, pd.NA], [1, 1]], dtype="Int64"),
+            np.ma.masked_equal([[0, 1], [2, 10**6], [1, 1]], 10**6),  # what a mask hides need not be an index
+        )),
+        # SuperGlue's matches0 give a row for each keypoint.
+        *((matches0, [0, 3, 2], [1, 2, 0]) for matches0 in (np.array([1, -1, 0], np.int16), [1, -1, 0], np.array([[1, -1, 0]]))),
+        ([(), (cv2.DMatch(1, 1, 0.5),), (cv2.DMatch(0, 1, 0.5),)], [3, 1, 0], [2, 1, 1]),
     ],
-)
-def test_masked_or_missing_index_has_no_match(matches: Any) -> None:
-    pairs = as_correspondences(KP1, KP2, matches)
-    np.testing.assert_array_equal(pairs.points1, [KP1[0], NONE, KP1[1]])
-    np.testing.assert_array_equal(pairs.points2, [KP2[1], NONE, KP2[1]])
-
-
-@pytest.mark.parametrize("matches0", [np.array([1, -1, 0], np.int16), [1, -1, 0], np.array([[1, -1, 0]])])
-def test_superglue_s_matches0_give_a_row_for_each_keypoint(matches0: Any) -> None:
-    pairs = as_correspondences(KP1[None], KP2[None], matches0)
-    np.testing.assert_array_equal(pairs.points1, [KP1[0], NONE, KP1[2]])
-    np.testing.assert_array_equal(pairs.points2, [KP2[1], NONE, KP2[0]])
-
-
-def test_a_row_without_neighbour_is_a_row_of_nan() -> None:
-    pairs = as_correspondences(KP1, KP2, [(), (cv2.DMatch(1, 1, 0.5),)])
-    np.testing.assert_array_equal(pairs.points1, [NONE, KP1[1]])
-    np.testing.assert_array_equal(pairs.points2, [NONE, KP2[1]])
-    assert repr(pairs) == "<Correspondences: 2 rows, 1 with a match>"
+)  # fmt: skip
+def test_a_masked_or_missing_index_or_neighbour_is_a_row_of_nan(matches: Any, rows1: Any, rows2: Any) -> None:
+    pairs = as_correspondences(KP1[None], KP2[None], matches)
+    np.testing.assert_array_equal(pairs.points1, np.vstack([KP1, NONE])[rows1])
+    np.testing.assert_array_equal(pairs.points2, np.vstack([KP2, NONE])[rows2])
+    assert repr(pairs) == "<Correspondences: 3 rows, 2 with a match>"
 
 
 def test_ratio_keeps_rows_whose_best_is_clearly_better_than_their_second() -> None:

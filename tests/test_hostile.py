@@ -19,16 +19,10 @@ import ruzhash_cv as rc
 from ruzhash_cv.printing import table
 
 EXAMPLES = int(os.environ.get("HOSTILE_EXAMPLES", 8))
-hostile = settings(
-    max_examples=EXAMPLES, deadline=None, derandomize=EXAMPLES < 100, suppress_health_check=list(HealthCheck)
-)
+few = {"max_examples": EXAMPLES, "deadline": None, "derandomize": EXAMPLES < 100}
 MODELS = "auto", "homography", "fundamental"
-pytestmark = [
-    pytest.mark.timeout(0 if EXAMPLES > 100 else 300),
-    pytest.mark.filterwarnings(
-        "ignore:.*(if the unit is not the pixel|is its focal length|mirrors the first):UserWarning"
-    ),
-]
+WARNED_OF = "ignore:.*(if the unit is not the pixel|is its focal length|mirrors the first):UserWarning"
+pytestmark = [pytest.mark.timeout(0 if EXAMPLES > 100 else 300), pytest.mark.filterwarnings(WARNED_OF)]
 
 
 def length(points: Any) -> int:
@@ -49,12 +43,8 @@ def filter_options(draw: Draw) -> dict[str, Any]:
 
 def check_result(result: rc.FilterResult, n: int) -> None:
     """Assert that a result is what its documentation says."""
-    mask, scores, p, labels = (
-        result.inlier_mask,
-        result.anomaly_scores,
-        result.inlier_probabilities,
-        result.motion_labels,
-    )
+    mask, labels = result.inlier_mask, result.motion_labels
+    scores, p = result.anomaly_scores, result.inlier_probabilities
     for array, dtype in ((mask, bool), (scores, float), (p, float), (labels, np.int64)):
         assert type(array) is np.ndarray
         assert (array.shape, array.dtype) == ((n,), dtype)
@@ -173,7 +163,7 @@ FUNCTIONS: dict[str, Callable[[Draw], None]] = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@hostile
+@settings(**few, suppress_health_check=list(HealthCheck))
 @given(draw=draws())
 def test_hostile_arguments_get_an_answer_or_an_error_that_names_one(name: str, draw: Draw) -> None:
     try:

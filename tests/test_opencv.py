@@ -1,6 +1,7 @@
 """One model in OpenCV's form: its contract, on every form of input OpenCV takes, and its accuracy against the truth."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ def error_in_second_image(points1: np.ndarray, points2: np.ndarray, model: np.nd
 
 
 DISTANCES = {find_homography: error_in_second_image, find_fundamental_matrix: sampson_distance}
+THEIRS: Any = {find_homography: cv2.findHomography, find_fundamental_matrix: cv2.findFundamentalMat}
 NAMES = ["homography", "fundamental"]
 
 Finder = Callable[..., tuple[Any, np.ndarray]]
@@ -59,23 +61,12 @@ def test_model_has_opencv_s_form_and_the_mask_its_matches_within_the_threshold(f
     assert well_formed(model, mask, 300)
     assert model[2, 2] == 1.0
     assert find is find_homography or np.linalg.svd(model)[1][2] < 1e-12 * np.linalg.norm(model)
-    theirs = cv2.findHomography if find is find_homography else cv2.findFundamentalMat
-    opencv, its_mask = theirs(pair.points1, pair.points2, cv2.RANSAC, 3.0)
+    opencv, its_mask = THEIRS[find](pair.points1, pair.points2, cv2.RANSAC, 3.0)
     assert (model.shape, model.dtype) == (opencv.shape, opencv.dtype)
     assert (mask.shape, mask.dtype) == (its_mask.shape, its_mask.dtype)
     kept, true = mask.ravel() > 0, pair.labels > 0
     np.testing.assert_array_equal(kept, DISTANCES[find](pair.points1, pair.points2, model) <= threshold)
     assert 2 * (kept & true).sum() / (kept.sum() + true.sum()) > 0.93
-
-
-@each_finder
-def test_the_default_threshold_is_opencv_s_3_pixels(find: Finder) -> None:
-    pair = drawn(find)
-    model, mask = find(pair.points1, pair.points2)
-    for named in ({"threshold": 3.0}, {"ransacReprojThreshold": 3.0}):
-        same, same_mask = find(pair.points1, pair.points2, **named)
-        np.testing.assert_array_equal(model, same)
-        np.testing.assert_array_equal(mask, same_mask)
 
 
 @each_finder
@@ -90,13 +81,12 @@ def test_pixel_is_the_unit_of_the_default_threshold(find: Finder) -> None:
 
 @each_finder
 def test_about_as_many_matches_lie_within_the_threshold_as_of_opencv_s_best_flag(find: Finder) -> None:
-    best = cv2.findHomography if find is find_homography else cv2.findFundamentalMat
     for seed in range(6):
         scene = facade_scene(3, rng=seed) if find is find_homography else rigid_scene(rng=seed)
         pair = draw_correspondences(scene, 400, mismatch_rate=0.3, noise=0.7, rng=seed)
         points = pair.points1, pair.points2
-        flags = cv2.RANSAC, cv2.USAC_MAGSAC
-        models = [best(*points, flag, 3.0, maxIters=10_000, confidence=0.999)[0] for flag in flags]
+        options = {"maxIters": 10_000, "confidence": 0.999}
+        models = [THEIRS[find](*points, flag, 3.0, **options)[0] for flag in (cv2.RANSAC, cv2.USAC_MAGSAC)]
         most = max(int((DISTANCES[find](*points, model) <= 3.0).sum()) for model in models if np.shape(model) == (3, 3))
         assert find(*points)[1].sum() >= 0.97 * most
 
@@ -166,14 +156,13 @@ def test_the_model_is_one_plane_alone() -> None:
 @each_finder
 def test_the_model_is_about_as_accurate_as_a_fit_to_the_true_matches(find: Finder) -> None:
     """In the geometric mean over scenes; beside OpenCV's least squares on the matches that are known to be true."""
-    fit = {find_homography: cv2.findHomography, find_fundamental_matrix: cv2.findFundamentalMat}[find]
-    ratios = []
+    ratios, method = [], 0 if find is find_homography else cv2.FM_8POINT
     for seed in range(16):
         scene = plane_scene(rng=seed) if find is find_homography else rigid_scene(rng=seed)
         exact = draw_correspondences(scene, 300, mismatch_rate=0.0, noise=0.0, rng=seed)
         pair = draw_correspondences(scene, 300, mismatch_rate=0.4, noise=0.5, rng=seed)
         true = pair.labels > 0
-        best, _ = fit(pair.points1[true], pair.points2[true], 0 if find is find_homography else cv2.FM_8POINT)
+        best, _ = THEIRS[find](pair.points1[true], pair.points2[true], method)
         models = find(pair.points1, pair.points2)[0], best
         errors = [DISTANCES[find](exact.points1, exact.points2, model).mean() for model in models]
         ratios.append(errors[0] / errors[1])
@@ -206,26 +195,20 @@ def test_a_few_exact_points_give_the_matrix_as_opencv_does(find: Finder, n: int)
         assert find_homography(pair.points1, wrong)[1].sum() >= 4
 
 
+def all_pairs(points1: np.ndarray, points2: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return np.repeat(points1, len(points2), axis=0), np.tile(points2, (len(points1), 1))
+
+
 def test_all_pairs_of_eight_points_give_their_homography() -> None:
     right = 0
     for seed in range(10):
         rng = np.random.default_rng(seed)
-        points1, bend = (
-            rng.uniform(20, 460, (8, 2)),
-            np.eye(3) + np.append(rng.normal(0, 0.1, 6), [1e-4, 1e-4, 0]).reshape(3, 3),
-        )
+        points1 = rng.uniform(20, 460, (8, 2))
+        bend = np.eye(3) + np.append(rng.normal(0, 0.1, 6), [1e-4, 1e-4, 0]).reshape(3, 3)
         points2 = apply(bend, points1) + rng.normal(0, 0.5, (8, 2))
-        H, _ = find_homography(np.repeat(points1, 8, axis=0), np.tile(points2, (8, 1)), rng=seed)
+        H, _ = find_homography(*all_pairs(points1, points2), rng=seed)
         right += H is not None and np.abs(apply(H, points1) - points2).max() < 6.0
     assert right >= 8
-
-
-def test_all_pairs_of_three_points_have_no_homography() -> None:
-    for seed in range(10):
-        points1, points2 = np.random.default_rng(seed).uniform(0, 500, (2, 3, 2))
-        model, mask = find_homography(np.repeat(points1, 3, axis=0), np.tile(points2, (3, 1)))
-        assert model is None
-        assert well_formed(model, mask, 9)
 
 
 def test_half_of_few_exact_matches_give_a_rectified_pair_its_rows() -> None:
@@ -282,16 +265,22 @@ def test_each_image_may_have_a_pixel_of_its_unit(degrees: float) -> None:
 
 @each_finder
 def test_the_arguments_of_an_opencv_call_need_no_change(find: Finder) -> None:
+    """The default threshold is OpenCV's 3 pixels; points may have its names, and be a UMat."""
     pair = drawn(find)
-    points, mask = (pair.points1, pair.points2), np.zeros((300, 1), np.uint8)
-    expected = find(*points, threshold=3.0)
+    points, mask = [each.astype(np.float32) for each in (pair.points1, pair.points2)], np.zeros((300, 1), np.uint8)
+    expected = find(*points)
     methods = cv2.RANSAC, cv2.LMEDS, cv2.RHO, cv2.FM_RANSAC, cv2.FM_LMEDS, cv2.USAC_MAGSAC
     further = (mask, 2000, 0.99) if find is find_homography else (0.99, 2000, mask)
     named = {"maxIters": 2000, "confidence": 0.99, "mask": mask}
+    names = [("srcPoints", "dstPoints"), ("points1", "dstPoints"), ("srcPoints", "points2")]
     for model, inliers in (
         *(find(*points, method, 3.0) for method in methods),
         find(*points, cv2.RANSAC, 3.0, *further),
         find(*points, method=cv2.RANSAC, ransacReprojThreshold=3.0, **named),
+        find(*points, threshold=3.0),
+        find(*points, ransacReprojThreshold=3.0),
+        find(*map(cv2.UMat, points)),
+        *(find(**dict(zip(of, points, strict=True))) for of in names if find is find_homography),
     ):
         np.testing.assert_array_equal(model, expected[0])
         np.testing.assert_array_equal(inliers, expected[1])
@@ -300,6 +289,7 @@ def test_the_arguments_of_an_opencv_call_need_no_change(find: Finder) -> None:
 USAC = cv2.UsacParams()
 USAC.threshold, USAC.confidence, USAC.maxIterations = 2.5, 0.9, 700
 CAMERA = np.array([[700.0, 0.0, 320.0], [0.0, 700.0, 240.0], [0.0, 0.0, 1.0]])
+SOME = np.random.default_rng(0).uniform(0, 500, (20, 2))
 
 
 @pytest.mark.parametrize(
@@ -324,38 +314,15 @@ def test_threshold_confidence_and_iterations_are_read(
 ) -> None:
     read = []
     monkeypatch.setattr("ruzhash_cv.opencv.find_matrix", lambda kind, matches, *given: read.append(given[:2]))
-    points = np.random.default_rng(0).uniform(0, 500, (20, 2))
-    assert find(points, points, *arguments, **named)[0] is None
+    assert find(SOME, SOME, *arguments, **named)[0] is None
     ((threshold, parameters),) = read
     assert (threshold, parameters.confidence, parameters.max_samples) == expected
 
 
 def test_the_robust_methods_are_opencv_s() -> None:
     named = {value for name, value in vars(cv2).items() if name.startswith(("RANSAC", "LMEDS", "RHO", "FM_", "USAC_"))}
-    usac_methods = set(range(cv2.USAC_DEFAULT, cv2.USAC_MAGSAC + 1))
-    assert set(ROBUST_METHODS) == {cv2.LMEDS, cv2.RANSAC, cv2.RHO} | usac_methods
+    assert set(ROBUST_METHODS) == {cv2.LMEDS, cv2.RANSAC, cv2.RHO, *range(cv2.USAC_DEFAULT, cv2.USAC_MAGSAC + 1)}
     assert set(ROBUST_METHODS) <= named
-
-
-def test_points_may_have_opencv_s_names() -> None:
-    pair = drawn(find_homography)
-    expected, expected_mask = find_homography(pair.points1, pair.points2)
-    for named in (
-        {"srcPoints": pair.points1, "dstPoints": pair.points2},
-        {"points1": pair.points1, "dstPoints": pair.points2},
-        {"srcPoints": pair.points1, "points2": pair.points2},
-    ):
-        model, mask = find_homography(**named)
-        np.testing.assert_array_equal(model, expected)
-        np.testing.assert_array_equal(mask, expected_mask)
-
-
-@each_finder
-def test_points_may_be_a_umat(find: Finder) -> None:
-    pair = drawn(find)
-    points = pair.points1.astype(np.float32), pair.points2.astype(np.float32)
-    for held, array in zip(find(*map(cv2.UMat, points)), find(*points), strict=True):
-        np.testing.assert_array_equal(held, array)
 
 
 @each_finder
@@ -380,14 +347,19 @@ def test_an_image_of_rows_and_columns_is_warned_of(find: Finder) -> None:
 
 
 @pytest.mark.parametrize(
-    ("find", "n"),
-    [(find_homography, 0), (find_homography, 3), (find_fundamental_matrix, 1), (find_fundamental_matrix, 6)],
+    ("find", "points1", "points2"),
+    [
+        *((find_homography, SOME[:n], SOME[:n] + 5.0) for n in (0, 3)),
+        *((find_fundamental_matrix, SOME[:n], SOME[:n] + 5.0) for n in (1, 6)),
+        *((find, *np.random.default_rng(1).uniform(0, 500, (2, 100, 2))) for find in FINDERS),
+        *((find_homography, *all_pairs(*np.random.default_rng(seed).uniform(0, 500, (2, 3, 2)))) for seed in range(10)),
+        (partial(find_essential_matrix, cameraMatrix=CAMERA), np.zeros((5, 2)), np.zeros((5, 2))),
+    ],
 )
-def test_too_few_matches_give_no_model_and_an_empty_mask(find: Finder, n: int) -> None:
-    points = np.random.default_rng(0).uniform(0, 500, (n, 2))
-    model, mask = find(points, points + 5.0)
+def test_points_that_determine_no_model_give_none_and_an_empty_mask(find: Finder, points1: Any, points2: Any) -> None:
+    model, mask = find(points1, points2)
     assert model is None
-    assert well_formed(model, mask, n)
+    assert well_formed(model, mask, len(points1))
 
 
 @pytest.mark.parametrize(("n", "n_wrong"), [(8, 1), (9, 2)])
@@ -425,14 +397,6 @@ def test_a_homography_with_inliers_on_both_sides_of_its_horizon_is_not_returned(
         depths = np.column_stack([points1, np.ones(n)])[mask.ravel() > 0] @ (np.zeros(3) if model is None else model[2])
         sides.append(len(set(np.sign(depths).tolist())))
     assert max(sides) <= 1
-
-
-@each_finder
-def test_points_that_agree_on_nothing_give_no_model(find: Finder) -> None:
-    points1, points2 = np.random.default_rng(1).uniform(0, 500, (2, 100, 2))
-    model, mask = find(points1, points2)
-    assert model is None
-    assert well_formed(model, mask, 100)
 
 
 @pytest.mark.slow

@@ -6,21 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from posed_views import (
-    CAMERA1,
-    CAMERA2,
-    POSE,
-    TURN,
-    WALL,
-    angles,
-    filtered,
-    on_plane,
-    pose_error,
-    seen,
-    towards,
-    turned,
-    views,
-)
+from posed_views import CAMERA1 as CAMERA
+from posed_views import CAMERA2, POSE, TURN, WALL, angles, filtered, on_plane, pose_error, seen, towards, turned, views
 
 from ruzhash_cv import filter_points
 from ruzhash_cv.models import sampson_distance
@@ -30,20 +17,19 @@ from ruzhash_cv.pose import CameraPose
 @pytest.mark.parametrize("seed", range(3))
 def test_the_pose_of_a_rigid_scene_is_that_of_the_camera(seed: int) -> None:
     result = filtered(views(on_plane(WALL, 150, np.random.default_rng(seed), 0.5, 1.2), seed=seed), seed=seed)
-    rotation, translation = result.camera_pose(CAMERA1, CAMERA2)
+    rotation, translation = result.camera_pose(CAMERA, CAMERA2)
     np.testing.assert_allclose(rotation @ rotation.T, np.eye(3), atol=1e-12)
     assert np.linalg.det(rotation) == pytest.approx(1.0)
     assert np.linalg.norm(translation) == pytest.approx(1.0)
     assert pose_error(result) < 1.0
     # Motions may be counted from the last.
-    np.testing.assert_array_equal(result.camera_pose(CAMERA1, CAMERA2, -len(result.motions)).rotation, rotation)
+    np.testing.assert_array_equal(result.camera_pose(CAMERA, CAMERA2, -len(result.motions)).rotation, rotation)
 
 
 def test_either_pose_of_a_plane_satisfies_the_epipolar_constraint() -> None:
     points = on_plane(WALL, 150, np.random.default_rng(0))
-    rotation, translation = filtered(views(points)).camera_pose(CAMERA1, CAMERA2)
-    essential = np.cross(translation, rotation.T).T
-    matrix = np.linalg.inv(CAMERA2).T @ essential @ np.linalg.inv(CAMERA1)
+    rotation, translation = filtered(views(points)).camera_pose(CAMERA, CAMERA2)
+    matrix = np.linalg.inv(CAMERA2).T @ np.cross(translation, rotation.T).T @ np.linalg.inv(CAMERA)
     assert np.median(sampson_distance(*views(points, noise=0.0), matrix)) < 0.5
 
 
@@ -53,14 +39,14 @@ def test_a_camera_that_only_turned_is_not_turned_upside_down(noise: float, seed:
     points = on_plane(WALL, 150, np.random.default_rng(seed), 0.5, 1.5)
     for rotation in (np.eye(3), TURN[0]):
         result = filtered(views(points, (rotation, np.zeros(3)), seed, noise), seed=seed)
-        assert angles(result.camera_pose(CAMERA1, CAMERA2), (rotation, np.ones(3)))[0] < 0.2
+        assert angles(result.camera_pose(CAMERA, CAMERA2), (rotation, np.ones(3)))[0] < 0.2
 
 
 def test_of_many_matches_a_part_is_searched_and_the_pose_is_fitted_to_all(monkeypatch: pytest.MonkeyPatch) -> None:
     result = filtered(views(on_plane(WALL, 3000, np.random.default_rng(0), 0.5, 1.2)), n_mismatches=500)
-    whole = result.camera_pose(CAMERA1, CAMERA2)
+    whole = result.camera_pose(CAMERA, CAMERA2)
     monkeypatch.setattr("ruzhash_cv.pose._MOST_SEARCHED", 600)
-    part = result.camera_pose(CAMERA1, CAMERA2)
+    part = result.camera_pose(CAMERA, CAMERA2)
     # About one standard error of a pose from 3,000 matches with a noise of half a pixel.
     np.testing.assert_allclose(part.rotation, whole.rotation, atol=4e-4)
     np.testing.assert_allclose(part.translation, whole.translation, atol=2e-3)
@@ -84,7 +70,7 @@ def test_the_pose_of_a_motion_without_matches_has_no_baseline() -> None:
     pixels = views(on_plane(WALL, 150, np.random.default_rng(0), 0.5, 1.2))
     result = filter_points(*(np.vstack([each, mark]) for each in pixels), keep_stationary=False)
     (overlay,) = (index for index, motion in enumerate(result.motions) if motion.stationary)
-    pose = result.camera_pose(CAMERA1, CAMERA1, overlay)
+    pose = result.camera_pose(CAMERA, CAMERA, overlay)
     assert not pose.has_baseline
     assert not pose.inliers.any()
     assert np.isnan(pose.median_angle)
@@ -101,7 +87,7 @@ def test_without_motions_there_is_no_pose() -> None:
     none_kept = filtered(views(on_plane(WALL, 100, np.random.default_rng(0))), threshold=1e-9)
     for result in (nothing, none_kept):
         with pytest.raises(IndexError, match="there is no motion whose pose could be estimated: 0 of "):
-            result.camera_pose(CAMERA1, CAMERA2)
+            result.camera_pose(CAMERA, CAMERA2)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -130,14 +116,11 @@ def test_a_mover_near_the_epipolar_lines_does_not_bend_the_pose() -> None:
         pose = rotation, -rotation @ np.array([0.0, 0.0, 1.2])
         rays = np.column_stack([rng.uniform([-0.7, -0.4], [0.7, 0.4], (150, 2)), np.ones(150)])
         scene, lorry = rays * rng.uniform(6, 50, (150, 1)), rng.uniform([-1.3, -2, 9], [1.3, 1.2, 9.4], (60, 3))
-        still = np.eye(3), np.zeros(3)
-        first, second = (
-            np.vstack([seen(each, camera, *view) for each in parts])
-            for parts, view in (((scene, lorry), still), ((scene, lorry + [0.05, 0.0, 1.15]), pose))
-        )
+        first = seen(np.vstack([scene, lorry]), camera, np.eye(3), np.zeros(3))
+        second = seen(np.vstack([scene, lorry + [0.05, 0.0, 1.15]]), camera, *pose)
         crowd = rng.uniform([0, 0], [1280, 720], (2, 60, 2))
         noisy = [each + rng.normal(0, 0.3, each.shape) for each in (first, second)]
         pixels = [np.vstack(each) for each in zip(noisy, crowd, strict=True)]
-        result = filter_points(*pixels, cameras=(camera, camera))
+        result = filter_points(*pixels, cameras=camera)
         errors.append(max(angles(result.camera_pose(), (rotation, towards(*pose[1])))))
     assert max(errors) < 0.5

@@ -56,8 +56,7 @@ def test_large_keypoints_are_kept_and_near_misses_of_small_ones_are_not() -> Non
     rows = []
     for seed in range(6):
         given = scene(seed)
-        without, with_sizes = given.filtered(), given.filtered(sizes=(given.sizes, given.sizes))
-        results = without, with_sizes
+        results = given.filtered(), given.filtered(sizes=(given.sizes, given.sizes))
         rows.append([result.inlier_mask[of].mean() for of in (given.large, given.near) for result in results])
     large, large_by_size, near, near_by_size = np.mean(rows, axis=0)
     assert min(large, large_by_size) > 0.98
@@ -65,16 +64,12 @@ def test_large_keypoints_are_kept_and_near_misses_of_small_ones_are_not() -> Non
     assert near_by_size < 0.15
 
 
-@pytest.mark.parametrize("size", [0.3, 1.0, 31.0])
-def test_sizes_that_are_all_equal_are_no_sizes(size: float) -> None:
-    given, equal = scene(), np.full(N_TRUE + N_FALSE, size)
-    assert same(given.filtered(sizes=(equal, equal)), given.filtered())
-
-
-def test_sizes_have_any_unit_in_each_image() -> None:
+def test_sizes_have_any_unit_in_each_image_and_are_none_if_all_are_equal() -> None:
     given = scene()
     expected = given.filtered(sizes=(given.sizes, given.sizes))
     assert same(given.filtered(sizes=(0.25 * given.sizes, 8 * given.sizes)), expected)
+    for size in (0.3, 1.0, 31.0):
+        assert same(given.filtered(sizes=np.full((2, N_TRUE + N_FALSE), size)), given.filtered())
 
 
 def test_keypoints_have_their_sizes_with_them() -> None:
@@ -90,8 +85,10 @@ def test_keypoints_have_their_sizes_with_them() -> None:
     np.testing.assert_array_equal(rc.filter_matches(*both, indices, sizes=sizes), expected.inlier_mask)
     pairs = rc.as_correspondences(kp1, kp2, indices)
     assert same(rc.filter_points(pairs.points1, pairs.points2, sizes=pairs.sizes), expected)
+    ones = np.ones(len(kp2))
+    assert same(rc.filter_points(both[0], kp2), rc.filter_points(*both, sizes=(ones, sizes[1])))
     # Sizes that are given come before those of the keypoints.
-    assert same(rc.filter_points(kp1, kp2, sizes=np.ones((2, len(kp1)))), rc.filter_points(*both))
+    assert same(rc.filter_points(kp1, kp2, sizes=(ones, ones)), rc.filter_points(*both))
 
 
 @pytest.mark.parametrize("size", [0.0, -1.0, np.nan, np.inf])
@@ -102,19 +99,10 @@ def test_keypoints_of_which_one_has_no_size_have_none(size: float) -> None:
     assert same(rc.filter_points(kp1, kp2), rc.filter_points(*both))
 
 
-def test_keypoints_of_one_image_alone_have_sizes() -> None:
-    given = scene()
-    both = [np.round(points).astype(float) for points in given[:2]]
-    kp2 = keypoints(both[1], given.sizes)
-    ones = np.ones(len(kp2))
-    assert same(rc.filter_points(both[0], kp2), rc.filter_points(*both, sizes=(ones, given.sizes.astype(np.float32))))
-
-
 def test_rows_without_a_match_change_nothing() -> None:
     given = scene()
-    rows = np.column_stack([np.arange(N_TRUE + N_FALSE), np.arange(N_TRUE + N_FALSE)])
-    masked = np.ma.array(np.vstack([rows, [[0, 0]]]), mask=[[False] * 2] * len(rows) + [[True] * 2])
-    sizes = given.sizes, given.sizes
+    sizes, rows = (given.sizes, given.sizes), np.tile(np.append(np.arange(N_TRUE + N_FALSE), 0)[:, None], 2)
+    masked = np.ma.array(rows, mask=[[False] * 2] * (len(rows) - 1) + [[True] * 2])
     mask = rc.filter_matches(given.points1, given.points2, masked, sizes=sizes)
     np.testing.assert_array_equal(mask, np.append(given.filtered(sizes=sizes).inlier_mask, False))
     assert rc.as_correspondences(keypoints(given.points1, given.sizes), given.points2, masked).sizes[0][-1] == 1.0
