@@ -16,11 +16,6 @@ def kinds(result: FilterResult) -> list[str]:
     return [row.kind for row in table(result)]
 
 
-def counts(result: FilterResult) -> list[int]:
-    """Return the number of matches of each of the `structures`."""
-    return [row.n_matches for row in table(result)]
-
-
 def labels(result: FilterResult) -> np.ndarray:
     """Return the index into `structures` of each match (n,): a plane, or the motion if it is on none of the planes; -1 for none."""
     return row_labels(table(result), len(result.inlier_mask))

@@ -324,18 +324,16 @@ def test_structures_that_hold_no_match_are_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "least_f1", "least_auc"),
+    ("name", "least", "least_auc"),
     [
         ("barrsmith", 0.9, 0.96), ("neem", 0.95, 0.96), ("johnsona", 0.93, 0.97), ("biscuitbookbox", 0.95, 0.96),
         ("cubechips", 0.92, 0.96),
     ],
 )  # fmt: skip
-def test_labelled_matches_of_real_scenes_are_told_apart(
-    scene: Any, name: str, least_f1: float, least_auc: float
-) -> None:
+def test_labelled_matches_of_real_scenes_are_told_apart(scene: Any, name: str, least: float, least_auc: float) -> None:
     pair = scene(name)
     result = filter_points(pair.points1, pair.points2)
-    assert f1(result.inlier_mask, pair.labels + 1) > least_f1
+    assert f1(result.inlier_mask, pair.labels + 1) > least
     assert auc(result.anomaly_scores, pair.labels + 1) > least_auc
 
 

@@ -1,6 +1,7 @@
 """Kept and flagged matches in two colours, and matches coloured by their anomaly scores."""
 
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,14 +26,12 @@ def pairs(n: int) -> np.ndarray:
     return np.repeat(np.arange(n)[:, None], 2, axis=1)
 
 
-def redness(picture: np.ndarray) -> np.ndarray:
-    blue, green, red = (picture[..., channel].astype(int) for channel in range(3))
-    return np.asarray(red - np.maximum(blue, green))
+def excess(channel: int, picture: np.ndarray) -> np.ndarray:
+    """Return how much brighter one channel is than the other two."""
+    return np.asarray(picture[..., channel].astype(int) - np.delete(picture, channel, axis=-1).max(axis=-1))
 
 
-def greenness(picture: np.ndarray) -> np.ndarray:
-    blue, green, red = (picture[..., channel].astype(int) for channel in range(3))
-    return np.asarray(green - np.maximum(blue, red))
+greenness, redness = partial(excess, 1), partial(excess, 2)
 
 
 def on_line(picture: np.ndarray, start: tuple[float, float], end: tuple[float, float]) -> np.ndarray:
@@ -85,8 +84,7 @@ def test_every_form_of_mask_gives_the_same_picture(mask: Any) -> None:
 
 def test_every_form_of_image_gives_the_same_picture_and_stays_as_it_was() -> None:
     bgr, bgra = cv2.cvtColor(IMAGE, cv2.COLOR_GRAY2BGR), cv2.cvtColor(IMAGE, cv2.COLOR_GRAY2BGRA)
-    strided = np.dstack([bgr, bgr])[..., ::2]
-    for image in (IMAGE[..., None], bgr, bgra, strided):
+    for image in (IMAGE[..., None], bgr, bgra, np.dstack([bgr, bgr])[..., ::2]):
         image.setflags(write=False)
         np.testing.assert_array_equal(draw_matches(image, KP1, IMAGE, KP2, pairs(2), MASK), crossing())
     noise = np.random.default_rng(0).integers(0, 256, (HEIGHT, WIDTH, 3), dtype=np.uint8)
@@ -96,8 +94,7 @@ def test_every_form_of_image_gives_the_same_picture_and_stays_as_it_was() -> Non
 
 
 def test_images_of_different_size_stand_at_one_height_and_the_lines_fit_both() -> None:
-    small = grey_image(WIDTH // 2, HEIGHT // 2)
-    picture = draw_matches(small, KP1 / 2 - 0.25, IMAGE, KP2, pairs(2), MASK)
+    picture = draw_matches(grey_image(WIDTH // 2, HEIGHT // 2), KP1 / 2 - 0.25, IMAGE, KP2, pairs(2), MASK)
     np.testing.assert_array_equal(picture, crossing())
 
 

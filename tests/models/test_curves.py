@@ -14,8 +14,7 @@ def test_three_points_on_a_line_make_no_circle() -> None:
 def test_a_circle_has_its_centre_and_radius_far_from_the_origin() -> None:
     angles = np.linspace(0.0, 6.0, 9)
     points = np.array([5e6, -4e6]) + 3.0 * np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    fitted = Circles().fit(points, np.ones((1, 9)))
-    np.testing.assert_allclose(fitted, [[5e6, -4e6, 3.0]], rtol=1e-9, atol=1e-6)
+    np.testing.assert_allclose(Circles().fit(points, np.ones((1, 9))), [[5e6, -4e6, 3.0]], rtol=1e-9, atol=1e-6)
 
 
 def test_fitted_again_a_short_arc_has_less_bias() -> None:

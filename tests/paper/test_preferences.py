@@ -8,15 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
+from ruzhash_cv import paper
 from ruzhash_cv.models import Circles, FundamentalMatrices, Homographies, Lines, ModelFamily
-from ruzhash_cv.paper import (
-    embed_preferences,
-    family_preferences,
-    jaccard_distance,
-    ruzicka_distance,
-    sample_models,
-    tanimoto_distance,
-)
 
 PREFERENCES = st.integers(1, 7).flatmap(
     lambda m: arrays(np.float32, st.tuples(st.integers(1, 6), st.just(m)), elements=st.floats(0, 1, width=32))
@@ -27,7 +20,7 @@ PREFERENCES = st.integers(1, 7).flatmap(
 @pytest.mark.parametrize("shape", [(1, 1), (5, 3), (600, 40), (0, 4), (4, 0)])
 def test_preferences_equal_the_dense_formula(shape: tuple[int, int], binary: bool) -> None:
     residuals = np.random.default_rng(0).normal(0, 4, shape)
-    rows = embed_preferences(residuals, sigma=1.5, k=2.0, binary=binary)
+    rows = paper.embed_preferences(residuals, sigma=1.5, k=2.0, binary=binary)
     assert (rows.shape, rows.dtype) == (shape, np.float32)
     values = np.ones(shape) if binary else np.exp(-(residuals**2) / (2 * 1.5**2))
     np.testing.assert_allclose(rows.toarray(), np.where(np.abs(residuals) <= 2.0 * 1.5, values, 0.0), rtol=1e-6)
@@ -35,21 +28,21 @@ def test_preferences_equal_the_dense_formula(shape: tuple[int, int], binary: boo
 
 def test_residuals_that_are_not_numbers_agree_with_nothing() -> None:
     for wide in (1.0, 1e300):
-        rows = embed_preferences([[np.nan, np.inf, -np.inf, 0.0]], sigma=wide, k=wide)
+        rows = paper.embed_preferences([[np.nan, np.inf, -np.inf, 0.0]], sigma=wide, k=wide)
         assert rows.toarray().tolist() == [[0, 0, 0, 1]]
 
 
 def test_a_residual_of_exactly_eps_still_counts() -> None:
-    rows = embed_preferences([[3.0, np.nextafter(3.0, 4.0)]], sigma=1.0, k=3.0, binary=True)
+    rows = paper.embed_preferences([[3.0, np.nextafter(3.0, 4.0)]], sigma=1.0, k=3.0, binary=True)
     assert rows.toarray().tolist() == [[1, 0]]
 
 
 def test_preferences_in_blocks_equal_preferences_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     data = np.random.default_rng(0).random((30, 2))
-    models, _ = sample_models(data, Lines(), n_models=47)
-    whole = embed_preferences(np.sqrt(Lines().squared_residuals(data, models)).T, sigma=0.05, k=2.0)
+    models, _ = paper.sample_models(data, Lines(), n_models=47)
+    whole = paper.embed_preferences(np.sqrt(Lines().squared_residuals(data, models)).T, sigma=0.05, k=2.0)
     monkeypatch.setattr("ruzhash_cv.paper.preferences._RESIDUALS_AT_ONCE", 100)
-    parts = family_preferences(data, Lines(), models, sigma=0.05, k=2.0)
+    parts = paper.family_preferences(data, Lines(), models, sigma=0.05, k=2.0)
     np.testing.assert_array_equal(parts.toarray(), whole.toarray())
 
 
@@ -60,17 +53,17 @@ def test_preferences_in_blocks_equal_preferences_at_once(monkeypatch: pytest.Mon
 @given(PREFERENCES)
 def test_distances_equal_their_numpy_twins(rows: np.ndarray) -> None:
     wide = rows.astype(np.float64)
-    for distance, twin in ((ruzicka_distance, naive.ruzicka_distance), (tanimoto_distance, naive.tanimoto_distance)):
-        expected = [[twin(p, q) for q in wide] for p in wide]
-        np.testing.assert_allclose(distance(rows), expected, atol=1e-6)
+    for name in ("ruzicka_distance", "tanimoto_distance"):
+        expected = [[getattr(naive, name)(p, q) for q in wide] for p in wide]
+        np.testing.assert_allclose(getattr(paper, name)(rows), expected, atol=1e-6)
     expected = [[naive.ruzicka_distance(p, q) for q in (wide > 0) * 1.0] for p in (wide > 0) * 1.0]
-    np.testing.assert_allclose(jaccard_distance(rows), expected, atol=1e-12)
+    np.testing.assert_allclose(paper.jaccard_distance(rows), expected, atol=1e-12)
 
 
 @settings(max_examples=40, deadline=None)
 @given(PREFERENCES)
 def test_distances_are_symmetric_bounded_and_the_same_for_sparse_rows(rows: np.ndarray) -> None:
-    for distance in (ruzicka_distance, tanimoto_distance, jaccard_distance):
+    for distance in (paper.ruzicka_distance, paper.tanimoto_distance, paper.jaccard_distance):
         full = distance(rows)
         np.testing.assert_allclose(full, full.T, atol=1e-12)
         assert full.min() >= 0
@@ -82,7 +75,7 @@ def test_distances_are_symmetric_bounded_and_the_same_for_sparse_rows(rows: np.n
 
 def test_repeated_entries_of_a_sparse_row_are_summed() -> None:
     twice = sparse.csr_array((np.array([0.25, 0.25]), np.array([0, 0]), np.array([0, 2])), shape=(1, 2))
-    assert ruzicka_distance(twice, [[0.5, 0.0]]).item() == 0.0
+    assert paper.ruzicka_distance(twice, [[0.5, 0.0]]).item() == 0.0
 
 
 # Models of uniform samples
@@ -99,14 +92,14 @@ FAMILIES: dict[str, tuple[ModelFamily, int]] = {
 @pytest.mark.parametrize("name", FAMILIES)
 def test_degenerate_samples_are_dropped_and_counted(name: str) -> None:
     family, d = FAMILIES[name]
-    models, n_degenerate = sample_models(np.ones((20, d)), family, n_models=10)
+    models, n_degenerate = paper.sample_models(np.ones((20, d)), family, n_models=10)
     assert np.isfinite(models).all()
     if name != "fundamental":
         assert len(models) == 0
     assert n_degenerate + len(models) >= 10
-    few, _ = sample_models(np.ones((family.sample_size - 1, d)), family, n_models=10)
+    few, _ = paper.sample_models(np.ones((family.sample_size - 1, d)), family, n_models=10)
     assert len(few) == 0
-    assert family_preferences(np.ones((3, d)), family, few, sigma=1.0).shape == (3, 0)
+    assert paper.family_preferences(np.ones((3, d)), family, few, sigma=1.0).shape == (3, 0)
 
 
 def test_samples_are_uniform_without_repetition() -> None:
@@ -120,7 +113,7 @@ def test_samples_are_uniform_without_repetition() -> None:
             drawn.append(samples[..., 0])
             return samples[:, 0], np.arange(len(samples))
 
-    models, n_degenerate = sample_models(data, Recorder(sample_size=3), n_models=6000)
+    models, n_degenerate = paper.sample_models(data, Recorder(sample_size=3), n_models=6000)
     rows = np.sort(np.vstack(drawn), axis=1)
     assert (np.diff(rows, axis=1) > 0).all()
     assert (len(models), n_degenerate) == (6000, 0)
@@ -132,4 +125,4 @@ def test_samples_are_uniform_without_repetition() -> None:
 
 def test_points_to_sample_need_two_axes() -> None:
     with pytest.raises(ValueError, match=r"`data` must have shape \(n, d\), got \(3,\)"):
-        sample_models([1.0, 2.0, 3.0], Lines(), n_models=1)
+        paper.sample_models([1.0, 2.0, 3.0], Lines(), n_models=1)

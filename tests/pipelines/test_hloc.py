@@ -112,14 +112,12 @@ def test_pairs_come_back_through_hloc_s_reader(tmp_path: Path) -> None:
     keypoints, pairs, matches = scene(12)
     features = write_features(tmp_path / "features.h5", keypoints)
     source = write_matches(tmp_path / "matches.h5", {as_group(*n): m for n, m in zip(pairs, matches, strict=True)})
-    output = tmp_path / "filtered.h5"
-    listed = write_pairs(tmp_path / "pairs.txt", pairs)
+    output, listed = tmp_path / "filtered.h5", write_pairs(tmp_path / "pairs.txt", pairs)
     options: dict[str, Any] = {"strongest_motion": False, "least_evidence": 0, "n_jobs": 2, "batch_size": 5}
     done = filter_matches(features, source, listed, output, **options)
     for names, partners in zip(pairs, matches, strict=True):
         rows = np.flatnonzero(partners != -1)
-        points = keypoints[names[0]][rows], keypoints[names[1]][partners[rows]]
-        alone = filter_points(*points, rng=pair_seed(names))
+        alone = filter_points(keypoints[names[0]][rows], keypoints[names[1]][partners[rows]], rng=pair_seed(names))
         kept = rows[alone.inlier_mask]
         found, scores = read_pair(output, names)
         assert found.tolist() == np.stack([kept, partners[kept]], axis=1).tolist()
@@ -130,8 +128,9 @@ def test_pairs_come_back_through_hloc_s_reader(tmp_path: Path) -> None:
     assert done == Summary(len(pairs), 0, len(pairs), n_matches, n_inliers, done.seconds)
 
 
-def test_layout_is_hloc_s_own(files: list[Path]) -> None:
-    filter_matches(*files)
+def test_layout_is_hloc_s_own_and_a_pair_listed_in_both_orders_is_filtered_once(files: list[Path]) -> None:
+    names = scene()[1][0]
+    assert filter_matches(files[0], files[1], [names, names[::-1], names], files[3]).pairs == 1
     with h5py.File(files[1]) as source, h5py.File(files[3]) as output:
         assert list(output) == list(source)
         group = output["db-day-1-0.jpg/query-0.jpg"]
@@ -146,10 +145,10 @@ def test_layout_is_hloc_s_own(files: list[Path]) -> None:
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("spell", [as_group, lambda *names: as_group(*names, "_"), lambda *names: "/".join(names)])
 def test_either_order_and_every_separator_is_found(files: list[Path], spell: Any, reverse: bool) -> None:
-    filter_matches(*files)
-    expected, _ = read_pair(files[3], scene()[1][0])
-    files[3].unlink()
     _, (names,), (partners,) = scene()
+    filter_matches(*files)
+    expected, _ = read_pair(files[3], names)
+    files[3].unlink()
     if reverse:
         back = np.full(N, -1, np.int16)
         rows = np.flatnonzero(partners != -1)[::-1]
@@ -165,11 +164,6 @@ def test_either_order_and_every_separator_is_found(files: list[Path], spell: Any
     pairs = {(int(b), int(a)) if reverse else (int(a), int(b)) for a, b in zip(rows, found[rows], strict=True)}
     assert len(pairs & {tuple(row) for row in expected.tolist()}) > 0.8 * len(expected)
     assert reverse or len(pairs) == len(expected)
-
-
-def test_a_pair_listed_in_both_orders_is_filtered_once(files: list[Path]) -> None:
-    names = scene()[1][0]
-    assert filter_matches(files[0], files[1], [names, names[::-1], names], files[3]).pairs == 1
 
 
 @pytest.mark.parametrize(("count", "kind"), [(32767, np.int16), (32768, np.int32), (40000, np.int32)])
@@ -241,9 +235,7 @@ def test_an_input_that_cannot_be_read_is_named(files: list[Path], capfd: Capture
         (None, "the list of pairs is empty"),
     ],
 )
-def test_an_unknown_pair_is_named_with_its_line(
-    files: list[Path], capfd: Captured, line: str | None, says: str
-) -> None:
+def test_an_unknown_pair_is_named_with_its_line(files: list[Path], capfd: Captured, line: Any, says: str) -> None:
     files[2].write_text("\n" if line is None else files[2].read_text() + line + "\n")
     assert says in refused(files, capfd)
     assert not files[3].exists()
@@ -279,9 +271,7 @@ def test_an_input_is_never_the_output(files: list[Path], capfd: Captured, index:
     assert files[index].read_bytes() == before
 
 
-def test_a_second_run_with_the_same_output_is_refused_and_the_first_continues(
-    files: list[Path], capfd: Captured
-) -> None:
+def test_a_second_run_of_the_same_output_is_refused_and_the_first_continues(files: list[Path], capfd: Captured) -> None:
     with new_hdf5(files[3]) as first:
         assert f": {files[3]} is in use by another run\n" in refusal(["hloc", *files, "--n-jobs", "1"], capfd)
         first.attrs["whose"] = "mine"
@@ -411,8 +401,7 @@ def test_points_are_undistorted_by_the_cameras_of_a_reconstruction(files: list[P
     # COLMAP's first pixel has its centre at 0.5.
     camera = Camera([[600.0, 0.0, 320.5], [0.0, 600.0, 240.5], [0.0, 0.0, 1.0]], [-0.1, 0.0, 0.0, 0.0])
     first, second = keypoints[pairs[0][0]][rows], keypoints[pairs[0][1]][matches[0][rows]]
-    seed = pair_seed(pairs[0])
-    expected = filter_points(first + 0.5, second + 0.5, cameras=(camera, camera), rng=seed)
+    expected = filter_points(first + 0.5, second + 0.5, cameras=camera, rng=pair_seed(pairs[0]))
     kept, _ = read_pair(files[3], pairs[0])
     np.testing.assert_array_equal(kept[:, 0], rows[expected.inlier_mask])
     assert len(kept) > 0

@@ -112,9 +112,7 @@ def test_a_bad_pair_is_told_and_the_others_go_on(expected: dict[Any, str], backe
         ({"n_jobs": -1.0}, TypeError, "`n_jobs` must be an integer, got -1.0"),
     ],
 )
-def test_options_are_checked_before_anything_is_read(
-    options: dict[str, Any], error: type[Exception], message: str
-) -> None:
+def test_options_are_checked_before_anything_is_read(options: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         filter_pairs(iter([1 / 0 for _ in ()]), **options)
 
@@ -148,11 +146,9 @@ def test_the_error_of_the_input_is_the_callers() -> None:
 
 
 def test_seeds_are_those_of_every_version() -> None:
-    assert [pair_seed(7), pair_seed("7"), pair_seed(b"7"), pair_seed(("7",))] == SEEDS
-    assert pair_seed(7, rng=1) not in SEEDS
-
-
-SEEDS = [248311848859996, 59278334546170, 81081838363795, 105082989892049]
+    seeds = [248311848859996, 59278334546170, 81081838363795, 105082989892049]
+    assert [pair_seed(7), pair_seed("7"), pair_seed(b"7"), pair_seed(("7",))] == seeds
+    assert pair_seed(7, rng=1) not in seeds
 
 
 def test_different_keys_have_different_seeds() -> None:
@@ -236,8 +232,7 @@ def test_the_input_is_read_in_the_thread_that_takes_results() -> None:
 def test_a_few_pairs_are_done_without_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker takes seconds to start, a pair some hundredths."""
     monkeypatch.setattr(module, "FEW_PAIRS", 1 + len([*pairs()]))
-    threads = set()
-    answer = module._answer
+    threads, answer = set(), module._answer
     monkeypatch.setattr(module, "_answer", lambda *given: threads.add(threading.current_thread()) or answer(*given))
     with joblib.parallel_config(backend="threading", n_jobs=2):
         list(filter_pairs(pairs()))
@@ -254,8 +249,7 @@ class Deadly:
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="no SIGKILL")
 def test_a_killed_worker_ends_the_call_and_what_is_left_can_be_done_again(expected: dict[Any, str]) -> None:
-    taken = []
-    everything = [*pairs()]
+    taken, everything = [], [*pairs()]
     everything.insert(4, ("deadly", *problem(0), {"threshold": Deadly()}))
     with joblib.parallel_config(backend="loky", n_jobs=2):
         with pytest.raises(RuntimeError, match="a worker was killed, as it is if memory runs out"):
@@ -277,10 +271,8 @@ def test_pairs_that_joblib_drops_without_an_error_end_the_call(monkeypatch: pyte
                 finished.close()
 
     monkeypatch.setattr(joblib, "Parallel", Forgetful)
-    with (
-        joblib.parallel_config(backend="threading", n_jobs=2),
-        pytest.raises(RuntimeError, match="a worker was killed"),
-    ):
+    killed = pytest.raises(RuntimeError, match="a worker was killed")
+    with joblib.parallel_config(backend="threading", n_jobs=2), killed:
         list(filter_pairs(pairs(), batch_size=2))
 
 
@@ -317,7 +309,5 @@ def test_ctrl_c_ends_the_call_and_its_workers() -> None:
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         raise
-    assert out.splitlines()[-1] == "interrupted"
-    assert process.returncode == 0
-    assert err == ""
+    assert (out.splitlines()[-1], process.returncode, err) == ("interrupted", 0, "")
     assert ended(process.pid)

@@ -8,13 +8,8 @@ from typing import Any
 import pytest
 
 #: Without these Chromium looks for updates; a root user has no sandbox.
-FLAGS = (
-    "--no-sandbox",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
+DISABLED = "background-networking", "component-update", "sync"
+FLAGS = ("--no-sandbox", "--no-first-run", *(f"--disable-{each}" for each in DISABLED))
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
