@@ -42,9 +42,7 @@ def match_weights(groups: Rows, keypoints: Rows) -> Array:
 # Likelihoods and probabilities of matches
 
 
-def log_likelihood(
-    squared: Array, weights: Array, widest: float, codimension: int, n_steps: int, prior: float
-) -> float:
+def log_likelihood(squared: Array, weights: Array, widest: float, codimension: int, steps: int, prior: float) -> float:
     """Of the matches of one model: Gaussians of three scales, each a third of the one before, whose shares EM estimates.
 
     Densities are ratios to that of mismatches. Weightless matches, and those beyond exp(-12) by the widest scale, do not count.
@@ -54,7 +52,7 @@ def log_likelihood(
     terms = 3.0**codimension * scales[:, None] ** codimension
     terms = terms * np.exp(-squared[near] * scales[:, None] ** 2 / (2 * widest**2))
     start = np.full(3, 1 / 3)
-    for _ in range(n_steps):
+    for _ in range(steps):
         counts = (start[:, None] * terms / (1.0 + start @ terms)) @ weights[near] + prior
         start = counts / counts.sum()
     return float(weights[near] @ np.log(1.0 + start @ terms))
@@ -187,8 +185,7 @@ def ray_transfer_error(data: Array, H: Array) -> Array:
 def ray_sampson_distance(data: Array, E: Array) -> Array:
     """|X2' E X1| / sqrt(|E X1|^2 + |E' X2|^2)."""
     x1, x2 = data[:, 4:7], data[:, 7:10]
-    squares = ((x1 @ E.T) ** 2).sum(axis=1) + ((x2 @ E) ** 2).sum(axis=1)
-    return np.abs((x2 * (x1 @ E.T)).sum(axis=1)) / np.sqrt(squares)
+    return np.abs((x2 * (x1 @ E.T)).sum(axis=1)) / np.sqrt(((x1 @ E.T) ** 2 + (x2 @ E) ** 2).sum(axis=1))
 
 
 def last_right_vector(system: Array) -> Array:
@@ -303,8 +300,7 @@ def of_unit_norm(matrix: Array) -> Array:
 
 def determinant_of(linear: Array) -> np.polynomial.Polynomial:
     """Return the determinant of equations (3, 3, 5) with polynomials of z as coefficients."""
-    entries = [[np.polynomial.Polynomial(coefficients) for coefficients in row] for row in linear]
-    one, two, three = entries
+    one, two, three = ([np.polynomial.Polynomial(coefficients) for coefficients in row] for row in linear)
     products = (one[i] * (two[j] * three[k] - two[k] * three[j]) for i, j, k in CYCLES)
     return sum(products, np.polynomial.Polynomial([0.0]))
 

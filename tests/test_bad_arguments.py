@@ -13,21 +13,7 @@ from posed_views import CAMERA1, CAMERA2, WALL, filtered, on_plane, views
 from scipy.sparse import csr_array
 
 import ruzhash_cv as rc
-from ruzhash_cv import (
-    Camera,
-    as_correspondences,
-    draw_matches,
-    draw_scores,
-    draw_structures,
-    filter_matches,
-    filter_points,
-    find_essential_matrix,
-    find_fundamental_matrix,
-    find_homography,
-    find_structures,
-    paper,
-    select_matches,
-)
+from ruzhash_cv import Camera, filter_points, find_essential_matrix, find_fundamental_matrix, find_homography, paper
 from ruzhash_cv.datasets import fetch_adelaidermf, load_pair
 from ruzhash_cv.models import FundamentalMatrices, Homographies, Lines, sampson_distance, transfer_error
 from ruzhash_cv.paper import RuzHashForest, VoronoiForest, ruzhash
@@ -44,14 +30,14 @@ WALL_SEEN = views(on_plane(WALL, 60, np.random.default_rng(0)))
 FOLDING, BOTH = Camera(CAMERA1, [-40.0, 0.0, 0.0, 0.0]), (CAMERA1, CAMERA2)
 
 points = partial(filter_points, SOME, SOME)
-matches = partial(as_correspondences, KP1, KP2)
+matches = partial(rc.as_correspondences, KP1, KP2)
 seen = partial(filter_points, *WALL_SEEN)
 essential = partial(find_essential_matrix, *WALL_SEEN)
-structures = partial(find_structures, np.zeros((9, 2)))
+structures = partial(rc.find_structures, np.zeros((9, 2)))
 camera = partial(Camera, CAMERA1)
-crossing = partial(draw_matches, IMAGE, KP2, IMAGE, KP2, PAIRS)
-scored = partial(draw_scores, IMAGE, KP2, IMAGE, KP2, PAIRS)
-surfaces = partial(draw_structures, IMAGE, KP2, IMAGE, KP2, None)
+crossing = partial(rc.draw_matches, IMAGE, KP2, IMAGE, KP2, PAIRS)
+scored = partial(rc.draw_scores, IMAGE, KP2, IMAGE, KP2, PAIRS)
+surfaces = partial(rc.draw_structures, IMAGE, KP2, IMAGE, KP2, None)
 hashes = partial(ruzhash, np.ones((1, 1)))
 embedded = partial(paper.embed_preferences, np.zeros((2, 2)))
 precomputed = VoronoiForest(metric="precomputed")
@@ -90,7 +76,7 @@ TABLE: list[tuple[Callable[..., Any], type[Exception], str]] = [
     (partial(points, sizes=(["a"] * 4, [1.0] * 4)), T, r"`sizes\[0\]` must be an array of real numbers"),
     *((partial(points, sizes=([1.0] * 4, [1, 1, bad, 1])), V, r"`sizes\[1\]` must be finite and above 0, got .* in row 2")
       for bad in (0.0, -1.0, np.nan, np.inf)),
-    (partial(filter_matches, KP1, KP2, PAIRS, sizes=([1.0] * 3, [1.0] * 3)), V, r"`sizes\[1\]` must have .*\(2,\), got \(3,\)"),
+    (partial(rc.filter_matches, KP1, KP2, PAIRS, sizes=([1.0] * 3, [1.0] * 3)), V, r"`sizes\[1\]` must have .*\(2,\), got \(3,\)"),
     (partial(find_homography, SOME, SOME, sizes=([1.0] * 3, [1.0] * 4)), V, r"`sizes\[0\]` must have .*\(4,\), got \(3,\)"),
     (partial(essential, CAMERA1, sizes=[1.0]), V, "`sizes` must be a pair .*got 1 entries"),
     (partial(points, model="affine"), V, "one of 'auto', 'homography', 'fundamental'.*got 'affine'"),
@@ -118,12 +104,12 @@ TABLE: list[tuple[Callable[..., Any], type[Exception], str]] = [
     (partial(points, confidence="0.9"), T, "`confidence` must be a number, got '0.9'"),
     (partial(points, max_iters=0), V, "`max_iters` must be at least 1, got 0"),
     (partial(points, max_iters=1e4), T, "`max_iters` must be an integer, got 10000.0"),
-    (partial(filter_matches, SOME, SOME, SQUARE[:0], keep_stationary="False"), T, "`keep_stationary` must be True or False"),
-    (partial(filter_matches, {"x": 1}, SOME, SQUARE), T, "`kp1` must be a sequence"),
-    (partial(filter_matches, csr_array(SOME), SOME, SQUARE), T, "`kp1` must be an array of real"),
-    (partial(filter_matches, SOME, SOME, {}), T, "`matches` must be a sequence, got dict"),
-    (partial(filter_matches, SOME, SOME, np.array(3)), T, "`matches` must be a sequence"),
-    (partial(filter_matches, SOME, SOME, [[1, 2], [3]]), V, "`matches` must have shape"),
+    (partial(rc.filter_matches, SOME, SOME, SQUARE[:0], keep_stationary="False"), T, "`keep_stationary` must be True or False"),
+    (partial(rc.filter_matches, {"x": 1}, SOME, SQUARE), T, "`kp1` must be a sequence"),
+    (partial(rc.filter_matches, csr_array(SOME), SOME, SQUARE), T, "`kp1` must be an array of real"),
+    (partial(rc.filter_matches, SOME, SOME, {}), T, "`matches` must be a sequence, got dict"),
+    (partial(rc.filter_matches, SOME, SOME, np.array(3)), T, "`matches` must be a sequence"),
+    (partial(rc.filter_matches, SOME, SOME, [[1, 2], [3]]), V, "`matches` must have shape"),
     # Cameras
     (partial(seen, cameras=CAMERA1[:2]), V, r"`cameras` is no camera: `matrix` must have shape \(3, 3\), got \(2, 3\)"),
     (partial(seen, cameras=[CAMERA1] * 3), V, r"`cameras` is no camera: `matrix` must have shape \(3, 3\), got \(3, 3, 3\)"),
@@ -194,17 +180,17 @@ TABLE: list[tuple[Callable[..., Any], type[Exception], str]] = [
     (partial(matches, [cv2.DMatch(0, 1, 0.5), cv2.DMatch(9, 0, 0.5)]), INDEX, r"`matches\[1\]` has queryIdx 9"),
     (partial(matches, [cv2.DMatch()]), INDEX, r"`matches\[0\]` has queryIdx a negative index"),
     (partial(matches, [(), (cv2.DMatch(0, 7, 1.0),)]), INDEX, r"`matches\[1\]` has trainIdx 7"),
-    (partial(as_correspondences, None, KP2, PAIRS), T, "`kp1` must be a sequence of cv2.KeyPoint or an array .* got None"),
-    (partial(as_correspondences, 7, KP2, PAIRS), T, "`kp1` must be a sequence of cv2.KeyPoint or an array"),
-    (partial(as_correspondences, np.stack([KP1, KP1]), KP2, PAIRS), V, r"`kp1` must have shape \(n, 2\), got \(2, 3, 2\)"),
-    (partial(as_correspondences, KP1.T, KP2, PAIRS), V, r"`kp1` must have shape \(n, 2\), got \(2, 3\)"),
-    (partial(as_correspondences, [[0, 1], [2]], KP2, PAIRS), V, r"`kp1` must have shape \(n, 2\), got a ragged sequence"),
-    (partial(as_correspondences, [cv2.KeyPoint(), None], KP2, PAIRS), T, "`kp1` must hold only cv2.KeyPoint"),
-    (partial(as_correspondences, KP1 + 1j, KP2, PAIRS), T, "`kp1` must be an array of real numbers, got dtype complex128"),
-    (partial(select_matches, FLAT, MASK), V, r"`inlier_mask` must have one entry per match, shape \(3,\), got \(2,\)"),
-    (partial(select_matches, [()], [True]), T, r"`matches\[0\]` is kept .* cv2.DMatch, got \(\)"),
-    (partial(select_matches, "ab", [True, True]), T, "`matches` must be a sequence, got str"),
-    (partial(select_matches, [(), ()], [0.5, 1.0]), T, "`inlier_mask` must be a FilterResult or a mask of bool"),
+    (partial(rc.as_correspondences, None, KP2, PAIRS), T, "`kp1` must be a sequence of cv2.KeyPoint or an array .* got None"),
+    (partial(rc.as_correspondences, 7, KP2, PAIRS), T, "`kp1` must be a sequence of cv2.KeyPoint or an array"),
+    (partial(rc.as_correspondences, np.stack([KP1, KP1]), KP2, PAIRS), V, r"`kp1` must have shape \(n, 2\), got \(2, 3, 2\)"),
+    (partial(rc.as_correspondences, KP1.T, KP2, PAIRS), V, r"`kp1` must have shape \(n, 2\), got \(2, 3\)"),
+    (partial(rc.as_correspondences, [[0, 1], [2]], KP2, PAIRS), V, r"`kp1` must have shape \(n, 2\), got a ragged sequence"),
+    (partial(rc.as_correspondences, [cv2.KeyPoint(), None], KP2, PAIRS), T, "`kp1` must hold only cv2.KeyPoint"),
+    (partial(rc.as_correspondences, KP1 + 1j, KP2, PAIRS), T, "`kp1` must be an array of real numbers, got dtype complex128"),
+    (partial(rc.select_matches, FLAT, MASK), V, r"`inlier_mask` must have one entry per match, shape \(3,\), got \(2,\)"),
+    (partial(rc.select_matches, [()], [True]), T, r"`matches\[0\]` is kept .* cv2.DMatch, got \(\)"),
+    (partial(rc.select_matches, "ab", [True, True]), T, "`matches` must be a sequence, got str"),
+    (partial(rc.select_matches, [(), ()], [0.5, 1.0]), T, "`inlier_mask` must be a FilterResult or a mask of bool"),
     # Single models, and all structures
     *((partial(find, SOME, SOME, method), T, r"`method` must be one of OpenCV's robust methods.*`threshold=`")
       for find in (find_homography, find_fundamental_matrix) for method in (3.0, "RANSAC", True)),
@@ -241,13 +227,13 @@ TABLE: list[tuple[Callable[..., Any], type[Exception], str]] = [
     (partial(essential, CAMERA1, pixel=0.0), V, "`pixel` must be a finite number above 0, got 0"),
     (partial(essential, [1.0]), V, r"`cameraMatrix` is no camera: `matrix` must have shape \(3, 3\)"),
     (partial(find_essential_matrix, RAYS, RAYS, CAMERA1), V, r"`points1` must have shape \(n, 2\), got \(10, 3\)"),
-    (partial(find_structures, np.zeros(5), Lines()), V, r"`data` must have shape \(n, d\), got \(5,\)"),
-    (partial(find_structures, [["a", "b"]], Lines()), T, "`data` must be an array of real numbers"),
-    (partial(find_structures, np.zeros((60, 3)), Lines()), V, r"`family` \(line\) fails on points of 3 coordinates"),
-    (partial(find_structures, np.zeros((9, 2)), Homographies()), V, r"`family` \(homography\) fails on points of 2 coordinates"),
-    (partial(find_structures, np.zeros((9, 5)), Homographies()), V, r"`family` \(homography\) fails on points of 5 coordinates"),
-    (partial(find_structures, np.zeros((9, 2)), FundamentalMatrices()), V, r"\(fundamental\) fails on points of 2 .*got 2\Z"),
-    (partial(find_structures, np.zeros((0, 1)), Lines()), V, r"`family` \(line\) fails on points of 1 coordinates"),
+    (partial(rc.find_structures, np.zeros(5), Lines()), V, r"`data` must have shape \(n, d\), got \(5,\)"),
+    (partial(rc.find_structures, [["a", "b"]], Lines()), T, "`data` must be an array of real numbers"),
+    (partial(rc.find_structures, np.zeros((60, 3)), Lines()), V, r"`family` \(line\) fails on points of 3 coordinates"),
+    (partial(rc.find_structures, np.zeros((9, 2)), Homographies()), V, r"`family` \(homography\) fails on points of 2 coordinates"),
+    (partial(rc.find_structures, np.zeros((9, 5)), Homographies()), V, r"`family` \(homography\) fails on points of 5 coordinates"),
+    (partial(rc.find_structures, np.zeros((9, 2)), FundamentalMatrices()), V, r"\(fundamental\) fails on points of 2 .*got 2\Z"),
+    (partial(rc.find_structures, np.zeros((0, 1)), Lines()), V, r"`family` \(line\) fails on points of 1 coordinates"),
     (partial(structures, Lines), T, "`family` must be a ModelFamily, such as .*, got the class Lines"),
     (partial(structures, "line"), T, "`family` must be a ModelFamily, .*, got 'line' without `name`"),
     (partial(structures, Homographies(codimension=3)), V, r"`family.codimension` must be one of \[1, 2\], got 3"),
@@ -313,14 +299,14 @@ TABLE: list[tuple[Callable[..., Any], type[Exception], str]] = [
     (partial(crossing, np.ones((1, 2), bool)), V, r"one entry per match, shape \(2,\), got \(1, 2\)"),
     (partial(crossing, [0.2, 0.9]), T, "`result_or_mask` must be a FilterResult or a mask of .* dtype float64"),
     (partial(crossing, None), T, "got NoneType"),
-    (partial(draw_matches, IMAGE, KP2, IMAGE, KP2[:1], None, MASK), V, "without `matches`, .* got 2 and 1"),
+    (partial(rc.draw_matches, IMAGE, KP2, IMAGE, KP2[:1], None, MASK), V, "without `matches`, .* got 2 and 1"),
     (partial(scored, [0.5]), V, r"`result_or_scores` must have one entry per match, shape \(2,\), got \(1,\)"),
     (partial(scored, MASK), T, "`result_or_scores` must be a FilterResult or scores of float, got dtype bool"),
     (partial(scored, None), T, "got NoneType"),
     (partial(surfaces, None), T, "must be a FilterResult, got NoneType"),
     (partial(surfaces, np.array(MASK)), T, "must be .* got ndarray"),
     (lambda: surfaces(filter_points(KP2[:1], KP2[:1])), V, "`result` must have one entry per match, 2, got 1"),
-    *((lambda name=name, image=image: draw_scores(**{"img1": IMAGE, "kp1": KP2, "img2": IMAGE, "kp2": KP2, "matches": PAIRS,
+    *((lambda name=name, image=image: rc.draw_scores(**{"img1": IMAGE, "kp1": KP2, "img2": IMAGE, "kp2": KP2, "matches": PAIRS,
                                                        "result_or_scores": [0.4, 0.5], name: image}), error, f"`{name}` {message}")
       for name in ("img1", "img2")
       for image, error, message in (

@@ -56,8 +56,7 @@ def test_pixels_per_radian_are_what_small_turns_of_a_ray_make(camera: Camera) ->
     rays = camera.rays(pixels(50))
     areas = []
     for ray in rays:
-        across = np.linalg.svd(ray[None])[2][1:]
-        steps = 1e-5 * across
+        steps = 1e-5 * np.linalg.svd(ray[None])[2][1:]
         moved = [(camera.pixels([ray + step]) - camera.pixels([ray - step]))[0] / 2e-5 for step in steps]
         areas.append(abs(np.linalg.det(moved)))
     np.testing.assert_allclose(camera.pixels_per_radian(rays), np.sqrt(areas), rtol=1e-6)
@@ -111,10 +110,8 @@ def test_rays_are_of_any_length(length: float) -> None:
 
 def test_invalid_colmap_camera_is_rejected() -> None:
     pycolmap = pytest.importorskip("pycolmap")
-    for parameters, message in (
-        ([-700.0, 320.0, 240.0, 0.0], "`matrix` must have"),
-        ([700.0, 320.0, 240.0, np.nan], "`dis"),
-    ):
+    for focal, distortion, message in ((-700.0, 0.0, "`matrix` must have"), (700.0, np.nan, "`dis")):
+        parameters = [focal, 320.0, 240.0, distortion]
         theirs = pycolmap.Camera(model="SIMPLE_RADIAL", width=640, height=480, params=parameters)
         with pytest.raises(ValueError, match=f"`camera1` is no camera: {message}"):
             Camera.of(theirs, "camera1")

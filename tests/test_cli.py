@@ -43,8 +43,7 @@ def test_demo_compares_every_method_and_draws_both_images(tmp_path: Path, capsys
     monkeypatch.setattr(demo_command, "titled", lambda picture, title: titles.append(title) or picture)
     folder = tmp_path / "made" / "on demand"
     assert cli.main(["demo", "--pair", "desk", "-o", str(folder)]) == 0
-    captured = capsys.readouterr()
-    header, *rows = captured.out.splitlines()
+    header, *rows = capsys.readouterr().out.splitlines()
     assert header.split() == ["pair", "method", "matches", "kept", "flagged", "precision", "recall", "F1", "ms"]
     opencv = [f"{name} {family}" for name in demo_command.OPENCV for family in ("homography", "fundamental")]
     assert [row[9:37].strip() for row in rows] == ["ruzhash_cv", *opencv]
@@ -88,8 +87,7 @@ def test_filter_counts_draws_and_saves_the_same_matches(tmp_path: Path, capsys: 
 def test_filter_says_why_too_few_matches_decide_nothing(tmp_path: Path, capsys: Captured) -> None:
     out, saved = tmp_path / "out.png", tmp_path / "saved.npz"
     first, second = write_noise(tmp_path / "a.png"), write_noise(tmp_path / "b.png", seed=1)
-    arguments = ["filter", first, second, "--ratio", "0.3", "-o", str(out), "--save", str(saved)]
-    assert cli.main(arguments) == 0
+    assert cli.main(["filter", first, second, "--ratio", "0.3", "-o", str(out), "--save", str(saved)]) == 0
     output = capsys.readouterr().out
     assert field(output, "kept") == 0
     assert field(output, "flagged") == field(output, "matches") < 8
@@ -130,23 +128,6 @@ def test_filter_says_why_too_few_matches_decide_nothing(tmp_path: Path, capsys: 
         ),
         (["demo", "--pair", "beach"], "no pair 'beach'"),
         (["demo", "-o", "empty.jpg"], "cannot make the directory"),
-    ],
-)
-def test_input_of_no_use_gets_one_line(
-    tmp_path: Path, capfd: Captured, monkeypatch: Patch, arguments: list[str], says: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("folder").mkdir()
-    Path("folder.png").mkdir()
-    Path("empty.jpg").touch()
-    Path("text.jpg").write_bytes(b"no picture at all")
-    assert cv2.imwrite("blank.png", np.full((120, 160, 3), 128, np.uint8))
-    assert says in refusal(arguments, capfd)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
         ([], "required: COMMAND; see ruzhash-cv --help"),
         (["fliter"], "fliter"),
         (["filter", "one.jpg"], "IMG"),
@@ -167,8 +148,16 @@ def test_input_of_no_use_gets_one_line(
         (["hloc", *"abcd", "--least-evidence", "-1"], "--least-evidence: must be a number from 0 on, got -1"),
     ],
 )
-def test_wrong_arguments_get_one_line(capsys: Captured, arguments: list[str], says: str) -> None:
-    assert says in refusal(arguments, capsys)
+def test_wrong_arguments_and_input_of_no_use_get_one_line(
+    tmp_path: Path, capfd: Captured, monkeypatch: Patch, arguments: list[str], says: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("folder").mkdir()
+    Path("folder.png").mkdir()
+    Path("empty.jpg").touch()
+    Path("text.jpg").write_bytes(b"no picture at all")
+    assert cv2.imwrite("blank.png", np.full((120, 160, 3), 128, np.uint8))
+    assert says in refusal(arguments, capfd)
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,12 @@ from ruzhash_cv.datasets import load_pair
 from ruzhash_cv.datasets.pairs import data_folder
 from ruzhash_cv.pipelines.files import as_unusable
 
+Names = tuple[str, str]
 DESK = tuple(str(data_folder() / f"desk{number}.jpg") for number in (1, 2))
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> tuple[str, str]:
+def small(tmp_path: Path) -> Names:
     """The desk at half its size: fewer features, less to wait for."""
     names = []
     for number, name in enumerate(DESK):
@@ -58,16 +59,13 @@ def test_an_input_is_never_written_over(tmp_path: Path, capsys: Captured, option
     output = ways.get(way, tmp_path / "b.png")
     if way.endswith("link"):
         (output.symlink_to if way == "symbolic link" else output.hardlink_to)(image)
-    said = refusal(["filter", DESK[0], image, option, output], capsys)
-    assert f"cannot write {output}: it is an input" in said
+    assert f"cannot write {output}: it is an input" in refusal(["filter", DESK[0], image, option, output], capsys)
     assert image.read_bytes() == b"picture"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs limits of POSIX")
 @pytest.mark.parametrize("option", ["-o", "--structures", "--scores", "--save"])
-def test_a_full_disk_leaves_the_file_that_was_there(
-    small: tuple[str, str], tmp_path: Path, capsys: Captured, option: str
-) -> None:
+def test_a_full_disk_leaves_the_file_that_was_there(small: Names, tmp_path: Path, capsys: Any, option: str) -> None:
     import resource
 
     output = tmp_path / "out.png"
@@ -84,7 +82,7 @@ def test_a_full_disk_leaves_the_file_that_was_there(
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs links and devices of POSIX")
-def test_a_link_and_a_device_stay_what_they_are(small: tuple[str, str], tmp_path: Path) -> None:
+def test_a_link_and_a_device_stay_what_they_are(small: Names, tmp_path: Path) -> None:
     (tmp_path / "link.png").symlink_to(tmp_path / "out.png")
     for path in (tmp_path / "link.png", Path(os.devnull)):
         assert cli.main(["filter", *small, "--save", str(path)]) == 0
@@ -95,7 +93,7 @@ def test_a_link_and_a_device_stay_what_they_are(small: tuple[str, str], tmp_path
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names are text there")
-def test_file_name_of_bytes_is_written_to(small: tuple[str, str], tmp_path: Path) -> None:
+def test_file_name_of_bytes_is_written_to(small: Names, tmp_path: Path) -> None:
     """In a process of its own, which OpenCV would end."""
     name = os.fsencode(tmp_path) + b"/caf\xe9.png"
     done = subprocess.run([sys.executable, "-m", "ruzhash_cv", "filter", *small, "-o", name], capture_output=True)
@@ -103,7 +101,7 @@ def test_file_name_of_bytes_is_written_to(small: tuple[str, str], tmp_path: Path
     assert Path(os.fsdecode(name)).stat().st_size > 10_000
 
 
-def test_json_holds_what_the_table_holds(small: tuple[str, str], tmp_path: Path, capsys: Captured) -> None:
+def test_json_holds_what_the_table_holds(small: Names, tmp_path: Path, capsys: Captured) -> None:
     assert cli.main(["filter", *small, "--json", "--save", str(tmp_path / "saved.npz")]) == 0
     found = json.loads(capsys.readouterr().out)
     with np.load(tmp_path / "saved.npz") as arrays:
@@ -116,9 +114,7 @@ def test_json_holds_what_the_table_holds(small: tuple[str, str], tmp_path: Path,
         assert [number for number, _ in planes] == arrays["plane_motions"].tolist()
         matches = [plane["matches"] for _, plane in planes]
         assert matches == [(arrays["plane_labels"] == item).sum() for item in range(len(planes))]
-    assert found["images"] == list(small)
-    assert found["sizes"] == [[400, 300]] * 2
-    assert found["reason"] is None
+    assert (found["images"], found["sizes"], found["reason"]) == (list(small), [[400, 300]] * 2, None)
     assert found["evidence"] > 0
     assert {"kind", "matches", "tolerance", "noise_scale", "evidence"} < set(found["motions"][0])
 
@@ -126,7 +122,7 @@ def test_json_holds_what_the_table_holds(small: tuple[str, str], tmp_path: Path,
 # What is asked of the filter
 
 
-def test_seed_model_and_threshold_are_passed_on(small: tuple[str, str], asked: dict[str, Any]) -> None:
+def test_seed_model_and_threshold_are_passed_on(small: Names, asked: dict[str, Any]) -> None:
     arguments = ["--rng", "7", "--model", "homography", "--threshold", "2.5", "--drop-stationary", "--confidence", ".9"]
     assert cli.main(["filter", *small, *arguments]) == 0
     del asked["points"]
@@ -136,8 +132,7 @@ def test_seed_model_and_threshold_are_passed_on(small: tuple[str, str], asked: d
 
 def test_features_of_smaller_images_are_placed_in_the_given_ones(asked: dict[str, Any], capsys: Captured) -> None:
     assert cli.main(["filter", *DESK, "--max-size", "400"]) == 0
-    captured = capsys.readouterr()
-    assert "shrunk to 400 pixels" in captured.err
+    assert "shrunk to 400 pixels" in capsys.readouterr().err
     assert asked["pixel"] == 2.0
     errors = load_pair("desk").transfer_errors(*asked["points"])
     points1, points2 = (points[errors < 6] for points in asked["points"])
@@ -146,9 +141,7 @@ def test_features_of_smaller_images_are_placed_in_the_given_ones(asked: dict[str
 
 
 @pytest.mark.parametrize("max_size", [200, 2400])
-def test_no_feature_lies_where_a_mask_is_black(
-    small: tuple[str, str], tmp_path: Path, asked: dict[str, Any], max_size: int
-) -> None:
+def test_no_feature_lies_where_a_mask_is_black(small: Names, tmp_path: Path, asked: Any, max_size: int) -> None:
     mask = np.full((300, 400), 255, np.uint8)
     mask[:, :200] = 3  # as JPEG leaves it
     cv2.imwrite(str(tmp_path / "mask.png"), mask)
@@ -158,7 +151,7 @@ def test_no_feature_lies_where_a_mask_is_black(
     assert points2[:, 0].min() < 198
 
 
-# Images without features
+# How the command ends
 
 
 def test_an_image_without_features_is_told_why(tmp_path: Path, capsys: Captured) -> None:
@@ -178,9 +171,6 @@ def test_an_image_without_features_is_told_why(tmp_path: Path, capsys: Captured)
             cv2.imwrite(masked[1], mask)
         said = refusal(["filter", name, DESK[1], "--features", features, *masked], capsys)
         assert f"no {features.upper()} keypoints in image {name}: {says}" in said
-
-
-# How the command ends
 
 
 def test_ctrl_c_ends_without_a_word(monkeypatch: Patch, capsys: Captured) -> None:
@@ -265,5 +255,4 @@ def options_of(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
 
 def test_help_explains_every_option_in_words() -> None:
     for action in options_of(cli._parser()):
-        words = (action.help or "").split()
-        assert len(words) >= 3, action.option_strings or action.dest
+        assert len((action.help or "").split()) >= 3, action.option_strings or action.dest

@@ -63,5 +63,4 @@ def test_public_methods_of_the_forest_are_described() -> None:
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_run(name: str) -> None:
     options = {"extraglobs": {"np": np}, "optionflags": doctest.NORMALIZE_WHITESPACE}
-    results = doctest.testmod(importlib.import_module(name), **options)
-    assert results.failed == 0
+    assert doctest.testmod(importlib.import_module(name), **options).failed == 0

@@ -38,8 +38,7 @@ def measures(output: str) -> dict[str, float]:
 
 @pytest.mark.slow
 def test_replace_ransac_loses_fewer_matches_than_ransac() -> None:
-    printed = run("replace_ransac.py")
-    lost = [int(count) for count in re.findall(r"true ones lost +(\d+)", printed)]
+    lost = [int(count) for count in re.findall(r"true ones lost +(\d+)", run("replace_ransac.py"))]
     ransac_h, homography, homographies, ransac_f, fundamental, fundamentals = lost
     assert homographies < min(ransac_h, homography) / 2
     assert fundamentals < min(ransac_f, fundamental) / 2
@@ -94,8 +93,7 @@ def test_a_fisheye_and_a_360_degree_image_share_a_motion() -> None:
 def test_stitching_keeps_at_least_the_inliers_opencv_does() -> None:
     if int(cv2.__version__.split(".")[0]) < 5:
         pytest.skip("needs OpenCV 5")
-    printed = run("stitching.py")
-    counts = re.findall(r"(\d+) matches, inliers: (\d+), now (\d+)", printed)
+    counts = re.findall(r"(\d+) matches, inliers: (\d+), now (\d+)", run("stitching.py"))
     assert len(counts) == 12
     assert all(int(now) > 0.95 * int(before) for matches, before, now in counts if int(matches) > 50)
 

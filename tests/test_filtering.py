@@ -216,6 +216,36 @@ def test_a_plane_and_a_rigid_scene_that_move_apart_have_a_label_each() -> None:
     assert np.mean(right) > 0.95
 
 
+@pytest.mark.parametrize("scale", [0.1, 0.3, 1.0, 3.0, 10.0])
+@pytest.mark.parametrize("n_true", [20, 60])
+def test_auto_finds_the_plane_that_homographies_alone_find(scale: float, n_true: int) -> None:
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        first = rng.uniform(100, 400, (n_true, 2))
+        matrix = np.array([[scale, 0.03, 60.0], [-0.02, scale, 40.0], [1e-5, 0.0, 1.0]])
+        second = apply(matrix, first) + rng.normal(0, 0.4 * max(scale, 0.3), first.shape)
+        others = 300 - n_true
+        points1 = np.vstack([first + rng.normal(0, 0.4, first.shape), rng.uniform(0, [640, 480], (others, 2))])
+        points2 = np.vstack([second, rng.uniform(0, np.array([640, 480]) * max(scale, 1.0), (others, 2))])
+        results = [filter_points(points1, points2, model=model) for model in ("homography", "auto")]
+        recall = [result.inlier_mask[:n_true].mean() for result in results]
+        assert recall[1] >= recall[0] - 0.02
+
+
+@pytest.mark.parametrize(
+    ("name", "least", "least_auc"),
+    [
+        ("barrsmith", 0.9, 0.96), ("neem", 0.95, 0.96), ("johnsona", 0.93, 0.97), ("biscuitbookbox", 0.95, 0.96),
+        ("cubechips", 0.92, 0.96),
+    ],
+)  # fmt: skip
+def test_labelled_matches_of_real_scenes_are_told_apart(scene: Any, name: str, least: float, least_auc: float) -> None:
+    pair = scene(name)
+    result = filter_points(pair.points1, pair.points2)
+    assert f1(result.inlier_mask, pair.labels + 1) > least
+    assert auc(result.anomaly_scores, pair.labels + 1) > least_auc
+
+
 # Repeated, scarce, absurd
 
 
@@ -320,23 +350,6 @@ def test_structures_that_hold_no_match_are_left_out() -> None:
     assert not result.inlier_mask.any()
 
 
-# Real scenes
-
-
-@pytest.mark.parametrize(
-    ("name", "least", "least_auc"),
-    [
-        ("barrsmith", 0.9, 0.96), ("neem", 0.95, 0.96), ("johnsona", 0.93, 0.97), ("biscuitbookbox", 0.95, 0.96),
-        ("cubechips", 0.92, 0.96),
-    ],
-)  # fmt: skip
-def test_labelled_matches_of_real_scenes_are_told_apart(scene: Any, name: str, least: float, least_auc: float) -> None:
-    pair = scene(name)
-    result = filter_points(pair.points1, pair.points2)
-    assert f1(result.inlier_mask, pair.labels + 1) > least
-    assert auc(result.anomaly_scores, pair.labels + 1) > least_auc
-
-
 # What goes in
 
 
@@ -402,22 +415,3 @@ def test_a_rate_that_keeps_nothing_leaves_structures_and_evidence() -> None:
     assert [motion.mask.any() for motion in none.motions] == [False]
     assert "`false_discovery_rate` 1e-09" in str(none.reason)
     assert every.reason is None
-
-
-# Nothing proven is lost
-
-
-@pytest.mark.parametrize("scale", [0.1, 0.3, 1.0, 3.0, 10.0])
-@pytest.mark.parametrize("n_true", [20, 60])
-def test_auto_finds_the_plane_that_homographies_alone_find(scale: float, n_true: int) -> None:
-    for seed in range(2):
-        rng = np.random.default_rng(seed)
-        first = rng.uniform(100, 400, (n_true, 2))
-        matrix = np.array([[scale, 0.03, 60.0], [-0.02, scale, 40.0], [1e-5, 0.0, 1.0]])
-        second = apply(matrix, first) + rng.normal(0, 0.4 * max(scale, 0.3), first.shape)
-        others = 300 - n_true
-        points1 = np.vstack([first + rng.normal(0, 0.4, first.shape), rng.uniform(0, [640, 480], (others, 2))])
-        points2 = np.vstack([second, rng.uniform(0, np.array([640, 480]) * max(scale, 1.0), (others, 2))])
-        results = [filter_points(points1, points2, model=model) for model in ("homography", "auto")]
-        recall = [result.inlier_mask[:n_true].mean() for result in results]
-        assert recall[1] >= recall[0] - 0.02

@@ -44,8 +44,7 @@ def test_the_pose_is_that_of_the_estimated_camera() -> None:
 def test_a_plane_leaves_the_focal_length_near_the_guess() -> None:
     points = on_plane(WALL, 150, np.random.default_rng(0))
     camera = np.array([[800.0, 0, 320], [0, 800, 240], [0, 0, 1]])
-    pose = np.eye(3), towards(1.0, 0.0, 0.0)
-    views = [seen(points, camera, *each) for each in ((np.eye(3), np.zeros(3)), pose)]
+    views = [seen(points, camera, np.eye(3), baseline) for baseline in (np.zeros(3), towards(1.0, 0.0, 0.0))]
     found = filter_points(*views).camera_pose(image_size=SIZE)
     assert found.camera is not None
     assert found.camera.matrix[0, 0] == pytest.approx(1.2 * SIZE[0], rel=0.3)

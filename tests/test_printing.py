@@ -57,8 +57,7 @@ def test_a_result_prints_counts_and_the_table_of_motions_and_planes() -> None:
 
 
 def test_the_search_prints_in_one_line() -> None:
-    points = POINTS + [5.0, 3.0]
-    found = filter_points(POINTS, points, max_iters=300)
+    found = filter_points(POINTS, POINTS + [5.0, 3.0], max_iters=300)
     assert str(found).splitlines()[3] == f"search  {found.search}"
     assert str(found.search) == f"1 round, {found.search.models} models: unexplained matches score as mismatches do"
     search = {"rounds": 1, "models": found.search.models, "ended": found.search.ended}

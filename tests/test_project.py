@@ -9,6 +9,7 @@ import ruzhash_cv
 
 ROOT = Path(__file__).resolve().parents[1]
 PYPROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 RECIPE = (ROOT / "conda" / "recipe.yaml").read_text(encoding="utf-8")
 #: What conda-forge calls a wheel, and as exact as it numbers it.
 CONDA = {"opencv-python>=4.10.0.84": "py-opencv>=4.10"}
@@ -29,8 +30,7 @@ def test_the_conda_recipe_has_the_version_and_the_dependencies_of_the_package() 
 def test_workflow_runs_the_script_of_contributors() -> None:
     workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
     assert re.findall(r"run: (.*)", workflow) == ["bash .ci/run"]
-    contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    for extra in re.findall(r"\.\[([\w,]+)\]", contributing)[0].split(","):
+    for extra in re.findall(r"\.\[([\w,]+)\]", CONTRIBUTING)[0].split(","):
         assert re.search(rf"^{extra} = \[", PYPROJECT, re.MULTILINE), extra
 
 
@@ -42,5 +42,5 @@ def test_wheels_are_built_for_every_python_of_the_classifiers() -> None:
 
 @pytest.mark.parametrize("command", ["ruff check .", "mypy --strict -p ruzhash_cv", "mypy --strict examples/*/*.py"])
 def test_contributing_lists_the_checks_of_ci(command: str) -> None:
-    assert command in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert command in CONTRIBUTING
     assert command in (ROOT / ".ci" / "run").read_text(encoding="utf-8")

@@ -68,8 +68,7 @@ def test_the_example_of_a_family_finds_three_walls(capsys: pytest.CaptureFixture
 
 def test_a_family_of_the_user_finds_planes_in_space() -> None:
     rng = np.random.default_rng(0)
-    level = rng.uniform(0, 1, (100, 3)) * [1.0, 1.0, 0.0]
-    assert find_structures(level, Planes()).masks.tolist() == [[True] * 100]
+    assert find_structures(rng.uniform(0, 1, (100, 3)) * [1.0, 1.0, 0.0], Planes()).masks.tolist() == [[True] * 100]
     walls = rng.uniform(0, 3, (2, 150, 3))
     walls[0, :, 0], walls[1, :, 2] = 0.0, 3.0
     points = np.vstack([*walls, rng.uniform(0, 3, (150, 3))]) + rng.normal(scale=0.01, size=(450, 3))

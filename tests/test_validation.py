@@ -24,8 +24,7 @@ from ruzhash_cv._validation import as_generator, as_mask, as_points, check_int, 
 def test_points_in_any_form_become_float64_rows(value: Any) -> None:
     points = as_points(value, "points1")
     assert points.tolist() == [[1, 2], [3, 4]]
-    assert points.dtype == np.float64
-    assert points.flags.c_contiguous
+    assert (points.dtype, points.flags.c_contiguous) == (np.float64, True)
 
 
 @pytest.mark.parametrize("value", [[], (), np.zeros((0, 2)), np.zeros(0)])
@@ -98,8 +97,7 @@ WHOLE = {
 def test_points_of_any_kind_are_the_same_points(kind: str) -> None:
     points = as_points(FLOATS[kind](POINTS), "points1")
     assert points.tolist() == POINTS.tolist()
-    assert points.dtype == np.float64
-    assert points.flags.c_contiguous
+    assert (points.dtype, points.flags.c_contiguous) == (np.float64, True)
     pairs = as_correspondences(FLOATS[kind](POINTS), FLOATS[kind](POINTS), MATCHES)
     assert pairs.points2.tolist() == POINTS[MATCHES[:, 1]].tolist()
 
@@ -117,8 +115,7 @@ def test_tensors_that_need_a_gradient_go_through_all_doors() -> None:
     second = first + [40.0, 5.0]
     second[:20] = rng.uniform(0, 500, (20, 2))
     expected = filter_points(first, second)
-    result = filter_points(Tensor(first), Tensor(second))
-    assert result.anomaly_scores.tolist() == expected.anomaly_scores.tolist()
+    assert filter_points(Tensor(first), Tensor(second)).anomaly_scores.tolist() == expected.anomaly_scores.tolist()
     pairs = Tensor(np.stack([np.arange(60)] * 2, axis=1), "torch.int64", gradient=False)
     assert filter_matches(Tensor(first), Tensor(second), pairs).tolist() == expected.inlier_mask.tolist()
     matrix, mask = ruzhash_cv.find_homography(Tensor(first), Tensor(second))
@@ -126,7 +123,7 @@ def test_tensors_that_need_a_gradient_go_through_all_doors() -> None:
     assert mask.sum() == 40
 
 
-# What is masked or missing
+# What is masked, missing, or cannot be
 
 
 def masked(array: np.ndarray, rows: list[int], column: int) -> Any:
@@ -143,13 +140,11 @@ def missing(array: np.ndarray, rows: list[int], column: int) -> Any:
 
 @pytest.mark.parametrize("hide", [masked, missing])
 def test_masked_points_are_flagged_as_those_that_are_not_finite(hide: Any) -> None:
-    rng = np.random.default_rng(0)
-    first = rng.uniform(0, 500, (60, 2))
+    first = np.random.default_rng(0).uniform(0, 500, (60, 2))
     second = first + [40.0, 5.0]
-    spoilt = second.copy()
-    spoilt[[3, 9], 1] = np.nan
-    expected = filter_points(first, spoilt)
     result = filter_points(first, hide(second, [3, 9], 1))
+    second[[3, 9], 1] = np.nan
+    expected = filter_points(first, second)
     assert np.flatnonzero(~result.inlier_mask).tolist() == [3, 9]
     assert result.anomaly_scores.tolist() == expected.anomaly_scores.tolist()
 
@@ -157,9 +152,6 @@ def test_masked_points_are_flagged_as_those_that_are_not_finite(hide: Any) -> No
 def test_masked_entries_without_a_meaning_are_refused() -> None:
     with pytest.raises(TypeError, match=r"`inlier_mask` must be .* mask of bool or uint8, got dtype float64"):
         as_mask(np.ma.masked_array([True, False], [False, True]), "inlier_mask", 2)
-
-
-# What cannot be
 
 
 DAYS = pd.date_range("2020", periods=2)

@@ -157,7 +157,8 @@ class AsPython(ast.NodeTransformer):
         return [node, *(each for target in node.targets for each in self._converted(target))]
 
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
-        value = ast.BinOp(as_load(node.target), node.op, node.value)
+        before = ast.copy_location(ast.parse(ast.unparse(node.target), mode="eval").body, node.target)
+        value = ast.BinOp(before, node.op, node.value)
         return self.visit(ast.copy_location(ast.Assign([node.target], value), node))
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
@@ -198,12 +199,6 @@ def call(name: str, *arguments: Any) -> ast.Call:
     return ast.Call(ast.Name(name, ast.Load()), list(arguments), [])
 
 
-def as_load(target: Any) -> Any:
-    """Return a target as an expression."""
-    expression = ast.parse(ast.unparse(target), mode="eval").body
-    return ast.copy_location(expression, target)
-
-
 def kind_of(annotation: ast.expr | None) -> str | None:
     """Return the name of a conversion: of a number, or of an address; None of arrays."""
     name = ast.unparse(annotation) if annotation is not None else ""
@@ -224,10 +219,6 @@ def shape_of(annotation: ast.expr) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def divided(x: Any, y: Any) -> Any:
-    return np.float64(x) / y
-
-
 def new_array(shape: tuple[int, ...]) -> Any:
     array = np.full(shape, np.nan)
     return array if len(shape) > 1 else Pointer(array, 0)
@@ -240,8 +231,8 @@ def load(name: str) -> ModuleType:
     tree = ast.fix_missing_locations(AsPython().visit(ast.parse(path.read_text(encoding="utf-8"))))
     module = ModuleType(f"uncompiled_{name}")
     known = {f"as_{kind}": conversion for kind, conversion in CONVERSIONS.items()}
-    known |= {each.__name__: each for each in (Pointer, as_pointer, divided, new_array, load)}
-    vars(module).update(MATHS | known, cython=Anything())
+    known |= {each.__name__: each for each in (Pointer, as_pointer, new_array, load)}
+    vars(module).update(MATHS | known, cython=Anything(), divided=lambda x, y: np.float64(x) / y)
     exec(compile(tree, str(path), "exec"), vars(module))
     return module
 

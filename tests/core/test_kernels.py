@@ -162,9 +162,7 @@ def fits_of(family: Any) -> Callable[..., Any]:
 
 
 def ray_fits(name: str) -> Callable[..., Any]:
-    return lambda data, weights, models: squares_of(
-        naive.fit_rays(name, data, weights[0], models.reshape(3, 3)).reshape(1, 9)
-    )
+    return lambda data, by, models: squares_of(naive.fit_rays(name, data, by[0], models.reshape(3, 3)).reshape(1, 9))
 
 
 def naive_steps(data: np.ndarray, weights: np.ndarray, models: np.ndarray) -> np.ndarray:
@@ -173,8 +171,7 @@ def naive_steps(data: np.ndarray, weights: np.ndarray, models: np.ndarray) -> np
 
 
 def naive_likelihoods(squared: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    constants = 3.0, 2, fits._N_STEPS, fits._PRIOR
-    return np.array([naive.log_likelihood(row, weights, *constants) for row in squared])
+    return np.array([naive.log_likelihood(row, weights, 3.0, 2, fits._N_STEPS, fits._PRIOR) for row in squared])
 
 
 H, F = PIXELS.values()
@@ -255,6 +252,14 @@ def test_every_kernel_has_a_twin() -> None:
         assert (Path(__file__).parent / file).is_file(), file
 
 
+def test_numbers_of_a_stream_are_even() -> None:
+    """Chi-squared of 32 cells has mean 31 and standard deviation sqrt(62): five of these."""
+    n = 40000
+    drawn = np.array([int(32 * draw.uniform(np.uint64(9), np.uint64(counter))) for counter in range(n)])
+    squares = ((np.bincount(drawn, minlength=32) - n / 32) ** 2 / (n / 32)).sum()
+    assert abs(squares - 31) < 5 * np.sqrt(62)
+
+
 # Compiled and uncompiled
 
 
@@ -284,14 +289,3 @@ def test_kernel_gives_the_bits_of_its_source(name: str, recorded: uncompiled.Cal
     for arguments in recorded[name]:
         for one, other in zip(*(uncompiled.run(name, arguments, each) for each in (True, False)), strict=True):
             np.testing.assert_array_equal(one, other)
-
-
-# Random numbers
-
-
-def test_numbers_of_a_stream_are_even() -> None:
-    """Chi-squared of 32 cells has mean 31 and standard deviation sqrt(62): five of these."""
-    n = 40000
-    drawn = np.array([int(32 * draw.uniform(np.uint64(9), np.uint64(counter))) for counter in range(n)])
-    squares = ((np.bincount(drawn, minlength=32) - n / 32) ** 2 / (n / 32)).sum()
-    assert abs(squares - 31) < 5 * np.sqrt(62)

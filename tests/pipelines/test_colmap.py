@@ -512,9 +512,6 @@ def test_failed_close_is_reported_and_not_repeated() -> None:
     assert closed == [0]
 
 
-# Pages
-
-
 def test_every_pair_has_one_page_also_after_a_resumed_run(
     database: Path, tmp_path: Path, expected: str, capsys: Captured
 ) -> None:

@@ -199,6 +199,19 @@ def test_a_pair_of_less_evidence_than_asked_for_is_written_without_a_match(files
     assert len(read_pair(files[3], names)[0]) == 0
 
 
+def test_pages_change_nothing_of_the_output(files: list[Path], tmp_path: Path) -> None:
+    pytest.importorskip("bokeh")
+    plain, output = tmp_path / "plain.h5", tmp_path / "with_pages.h5"
+    filter_matches(*files[:3], plain, n_jobs=1)
+    done = filter_matches(*files[:3], output, n_jobs=1, html=tmp_path / "pages")
+    rows = (tmp_path / "pages" / "pairs.js").read_text(encoding="utf-8")
+    assert rows.count("hold(") == done.pairs
+    assert '"image1":"db/day-1/0.jpg","image2":"query/0.jpg"' in rows
+    with h5py.File(plain) as one, h5py.File(output) as other:
+        group = as_group("db/day-1/0.jpg", "query/0.jpg")
+        np.testing.assert_array_equal(one[group]["matches0"][()], other[group]["matches0"][()])
+
+
 # Input of no use
 
 
@@ -357,22 +370,6 @@ def test_nothing_is_read_from_other_files(files: list[Path], kind: str) -> None:
             file[names[0]]["keypoints"] = link if kind == "external link" else h5py.SoftLink("/pipe")
     says = "claims more than the file holds" if kind == "external storage" else "cannot read"
     assert says in filter_matches(*files).left_out[names]
-
-
-# Pages
-
-
-def test_pages_change_nothing_of_the_output(files: list[Path], tmp_path: Path) -> None:
-    pytest.importorskip("bokeh")
-    plain, output = tmp_path / "plain.h5", tmp_path / "with_pages.h5"
-    filter_matches(*files[:3], plain, n_jobs=1)
-    done = filter_matches(*files[:3], output, n_jobs=1, html=tmp_path / "pages")
-    rows = (tmp_path / "pages" / "pairs.js").read_text(encoding="utf-8")
-    assert rows.count("hold(") == done.pairs
-    assert '"image1":"db/day-1/0.jpg","image2":"query/0.jpg"' in rows
-    with h5py.File(plain) as one, h5py.File(output) as other:
-        group = as_group("db/day-1/0.jpg", "query/0.jpg")
-        np.testing.assert_array_equal(one[group]["matches0"][()], other[group]["matches0"][()])
 
 
 # Cameras

@@ -25,8 +25,7 @@ def drawn(n: int, seed: int, width: float = 1.0) -> tuple[Array, Array, Array]:
 
 def apart(models: Array, others: Array) -> Array:
     """Distances (m, n) between matrices of unit norm, of either sign."""
-    differences = [np.linalg.norm(models[:, None] - sign * others[None], axis=2) for sign in (1.0, -1.0)]
-    return np.minimum(*differences)
+    return np.minimum(*(np.linalg.norm(models[:, None] - sign * others[None], axis=2) for sign in (1.0, -1.0)))
 
 
 @pytest.mark.parametrize("width", [0.05, 0.5, 2.0])
@@ -71,6 +70,5 @@ def test_of_degenerate_samples_there_are_no_wrong_solutions(kind: str) -> None:
     models, owner = through_five(np.concatenate([first, second], axis=2))
     assert models.shape == (len(owner), 9)
     assert np.isfinite(models).all()
-    if len(models) > 0:
-        residuals = np.einsum("kri,kij,krj->kr", second[owner], models.reshape(-1, 3, 3), first[owner])
-        assert np.abs(residuals).max() < 1e-9
+    residuals = np.einsum("kri,kij,krj->kr", second[owner], models.reshape(-1, 3, 3), first[owner])
+    assert np.abs(residuals).max(initial=0.0) < 1e-9

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import naive
 import numpy as np
@@ -12,17 +13,7 @@ from scipy import stats
 from stage_cases import Tabled, in_pixels, mismatches
 
 from ruzhash_cv.core.families.base import Families, Models
-from ruzhash_cv.core.method.evidence import (
-    Candidates,
-    candidates,
-    count_weights,
-    evidence,
-    evidence_of,
-    extract,
-    joint_evidence,
-    meaningful,
-    rules_of,
-)
+from ruzhash_cv.core.method import evidence as stage
 from ruzhash_cv.core.method.parameters import PARAMETERS
 from ruzhash_cv.core.method.sampling import Problem
 from ruzhash_cv.models import FundamentalMatrices, Homographies, TwoViewFamily
@@ -36,12 +27,10 @@ UNIT = 3.0
 each_family = pytest.mark.parametrize("family", BOTH, ids=lambda family: family.name)
 
 
-def evidence_by(
-    counts: Array, total: float, background: Array, family: TwoViewFamily = BOTH[0], n_tried: int = 100
-) -> Array:
+def evidence_by(counts: Array, total: float, background: Array, family: Any = BOTH[0], n_tried: int = 100) -> Array:
     no_indices = np.zeros((1, 0), np.uint8)
-    one = Candidates(np.zeros((1, 9)), np.array([BOTH.index(family)], np.uint8), no_indices, background[None])
-    return evidence(one, counts[None], total, rules_of((4, 7), (2, 1), PARAMETERS), n_tried)[0]
+    one = stage.Candidates(np.zeros((1, 9)), np.array([BOTH.index(family)], np.uint8), no_indices, background[None])
+    return stage.evidence(one, counts[None], total, stage.rules_of((4, 7), (2, 1), PARAMETERS), n_tried)[0]
 
 
 # Evidence
@@ -97,12 +86,12 @@ def test_matches_as_dense_in_the_annulus_are_not_evidence() -> None:
 # Radii and counts
 
 
-def candidates_of(squared: np.ndarray, n_decoys: int, unit: float = UNIT) -> Candidates:
+def candidates_of(squared: np.ndarray, n_decoys: int, unit: float = UNIT) -> stage.Candidates:
     """Candidates with squared residuals (m, n + n_decoys) of matches and decoys."""
     m, n = len(squared), squared.shape[1] - n_decoys
     families, data = Families((Tabled(squared),), (True,)), np.zeros((n, 4))
     problem = Problem(replace(in_pixels(data), unit=unit), np.zeros((n_decoys, 4)), families, PARAMETERS)
-    return candidates(Models.of_family(np.zeros((m, 9)), 0), data, problem)
+    return stage.candidates(Models.of_family(np.zeros((m, 9)), 0), data, problem)
 
 
 @settings(max_examples=60, deadline=None)
@@ -122,9 +111,8 @@ def test_candidates_equal_their_twin(seed: int, unit: float) -> None:
 def test_residual_equal_to_a_radius_is_within_it_and_nan_is_beyond_all() -> None:
     exact = candidates_of((PARAMETERS.radii[None] * UNIT) ** 2, 0).radius_indices
     assert exact[0].tolist() == list(range(N_RADII))
-    last = N_INDICES - 1
     found = candidates_of(np.array([[0.0, np.nan, np.inf, 1e300]]), 0).radius_indices
-    assert found.tolist() == [[0, last, last, last]]
+    assert found.tolist() == [[0, *[N_INDICES - 1] * 3]]
 
 
 def test_weights_are_counted_model_by_model_between_one_radius_and_the_next() -> None:
@@ -133,8 +121,8 @@ def test_weights_are_counted_model_by_model_between_one_radius_and_the_next() ->
     expected = np.array([np.bincount(row, weights, N_INDICES) for row in indices])
     expected[:, -1] = 0.0  # what lies beyond all annuli is not counted
     alone = np.tile(np.arange(40), (2, 1))
-    np.testing.assert_allclose(count_weights(indices, weights, alone, N_INDICES), expected)
-    assert count_weights(indices[:0], weights, alone, N_INDICES).shape == (0, N_INDICES)
+    np.testing.assert_allclose(stage.count_weights(indices, weights, alone, N_INDICES), expected)
+    assert stage.count_weights(indices[:0], weights, alone, N_INDICES).shape == (0, N_INDICES)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -147,7 +135,7 @@ def test_a_model_counts_matches_of_a_keypoint_as_one_the_nearest_first(seed: int
         counted = min(weights[match], 1.0 - used[ends].max())
         used[ends] += counted
         expected[0, indices[0, match]] += counted
-    np.testing.assert_allclose(count_weights(indices, weights, keypoints, N_INDICES), expected)
+    np.testing.assert_allclose(stage.count_weights(indices, weights, keypoints, N_INDICES), expected)
 
 
 # Candidates
@@ -166,19 +154,19 @@ def among(data: np.ndarray, seed: int = 9) -> Problem:
 
 
 def test_false_alarms_are_rarer_than_one_a_search() -> None:
-    """Of 200 models tried in mismatches alone less than one is expected to be meaningful."""
+    """Of 200 models tried in mismatches alone less than one is expected to be stage.meaningful."""
     alarms = []
     for seed in range(30):
         models = translations(np.random.default_rng(seed).uniform(-300, 300, (200, 2)))
         problem = among(mismatches(150, 100 + seed), seed)
-        alarms.append(len(meaningful(candidates(models, problem.matches.data, problem), problem, 200)))
+        alarms.append(len(stage.meaningful(stage.candidates(models, problem.matches.data, problem), problem, 200)))
     assert np.mean(alarms) < 1.0
 
 
 def test_joint_evidence_of_matches_in_one_ring_is_the_evidence_of_their_structure() -> None:
-    indices, background = np.repeat(np.uint8([0, 99]), [44, 36]), np.full((1, N_RADII), 0.01)
-    models = Candidates(np.zeros((1, 9)), np.zeros(1, np.uint8), indices[None], background)
-    joint = joint_evidence(np.array([[0.0, 0.0, 3.0, 44.0]]), models, np.ones(80), 80.0, among(mismatches(80)), 100)
+    indices, problem = np.repeat(np.uint8([0, 99]), [44, 36]), among(mismatches(80))
+    models = stage.Candidates(np.zeros((1, 9)), np.zeros(1, np.uint8), indices[None], np.full((1, N_RADII), 0.01))
+    joint = stage.joint_evidence(np.array([[0.0, 0.0, 3.0, 44.0]]), models, np.ones(80), 80.0, problem, 100)
     # A sample is left out of the matches of the structure.
     divergence = 0.5 * math.log(0.5 / 0.01) + 0.5 * math.log(0.5 / 0.99)
     assert joint == pytest.approx(80 * divergence - math.log(80 * 100))
@@ -191,11 +179,11 @@ def test_structures_are_chosen_as_their_twin_chooses_them() -> None:
     indices = np.where(own, rng.integers(0, 5, (6, 80)), N_INDICES - 1).astype(np.uint8)
     problem, weights = among(mismatches(80)), (rng.random(80) < 0.9) * 1.0
     background = np.sort(rng.uniform(1e-4, 0.05, (6, N_RADII)), axis=1)
-    models = Candidates(np.zeros((6, 9)), rng.integers(0, 2, 6).astype(np.uint8), indices, background)
-    structures, left = extract(models, weights, problem, 200)
+    models = stage.Candidates(np.zeros((6, 9)), rng.integers(0, 2, 6).astype(np.uint8), indices, background)
+    structures, left = stage.extract(models, weights, problem, 200)
     expected, unexplained = [], weights.copy()
     while True:
-        gains = evidence_of(models, unexplained, problem, 200, weights.sum())
+        gains = stage.evidence_of(models, unexplained, problem, 200, weights.sum())
         best, step = np.unravel_index(gains.argmax(), gains.shape)
         if gains[best, step] <= 0.0:
             break

@@ -49,13 +49,11 @@ def same(found: np.ndarray, expected: np.ndarray) -> None:
 @both
 def test_a_refit_is_the_fit_by_tukey_s_biweights_within_the_radius(family: TwoViewFamily) -> None:
     name = family.name
-    data = MAKE[name](60, 2.0)
-    start = fitted_to(name, 60)
+    data, start = MAKE[name](60, 2.0), fitted_to(name, 60)
     residuals = naive.RESIDUALS[name](data, start)
     radius = float(np.quantile(residuals, 0.7))
-    weights = naive.biweights(residuals, radius)
-    expected = naive.FITS[name](data, weights / naive.factor_of_equations(name, data, start))
-    same(refitted(family, data, start, radius)[0], expected)
+    weights = naive.biweights(residuals, radius) / naive.factor_of_equations(name, data, start)
+    same(refitted(family, data, start, radius)[0], naive.FITS[name](data, weights))
 
 
 def test_a_model_that_too_few_agree_with_stays_as_it_was_beside_one_that_is_refitted() -> None:
@@ -112,10 +110,9 @@ def test_models_are_refined_each_as_alone(family: TwoViewFamily) -> None:
     models = family.fit(data, (np.arange(120) // 60 == np.array([[0], [1], [1]])).astype(float))
     tolerances, excluded = [1.5, 3.0, 0.8], np.random.default_rng(0).random((3, 120)) > 0.7
     together, noise = refined(family, models, data, ones, tolerances, excluded)
-    for item in range(3):
-        one = [item]
-        alone, scale = refined(family, models[one], data, ones, tolerances[item : item + 1], excluded[one])
-        np.testing.assert_array_equal(together[one], alone)
+    for item, tolerance in enumerate(tolerances):
+        alone, scale = refined(family, models[[item]], data, ones, [tolerance], excluded[[item]])
+        np.testing.assert_array_equal(together[[item]], alone)
         assert noise[item] == scale[0]
 
 
@@ -123,10 +120,9 @@ def test_models_are_refined_each_as_alone(family: TwoViewFamily) -> None:
 @pytest.mark.parametrize("degrees", [1.0, 3.0, 4.0, 30.0])
 def test_medians_of_student_s_law_are_scipy_s(family: TwoViewFamily, degrees: float) -> None:
     codimension = family.codimension
-    law = student(codimension, degrees)
-    assert law.median == pytest.approx(chi2.ppf(0.5, codimension), rel=1e-12)
-    expected = degrees * law.median / (codimension * f.ppf(0.5, codimension, degrees))
-    assert law.width == pytest.approx(expected, rel=1e-12)
+    median, of_student = chi2.ppf(0.5, codimension), f.ppf(0.5, codimension, degrees)
+    expected = degrees * median / (codimension * of_student), median
+    assert student(codimension, degrees) == pytest.approx(expected, rel=1e-12)
 
 
 @both
@@ -197,8 +193,7 @@ def test_neighbouring_planes_have_a_label_each(step: float, slope: float, seed: 
     if np.mean(planes[0].mask[:200][right]) > 0.5:
         right = ~right
     assert np.mean(np.where(right, planes[1].mask[:200], planes[0].mask[:200])) > 0.96
-    exact = [points[:200] for points in beside(step, slope, seed, noise=0.0)[:2]]
-    errors = transfer_error(*exact, planes[0].matrix)
+    errors = transfer_error(*(points[:200] for points in beside(step, slope, seed, noise=0.0)[:2]), planes[0].matrix)
     assert min(np.median(errors[right]), np.median(errors[~right])) < 0.5
 
 

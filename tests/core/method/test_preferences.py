@@ -41,8 +41,7 @@ def test_embedding_equals_its_twin(seed: int, m: int, n: int, unit: float) -> No
 @pytest.mark.parametrize("codimension", [1, 2])
 def test_the_expected_preference_is_the_mean_of_what_is_spread_evenly(codimension: int) -> None:
     """On a strip of 2 LIMIT, or a disc of that diameter."""
-    points = np.random.default_rng(0).uniform(-LIMIT, LIMIT, (200_000, codimension))
-    residuals = np.linalg.norm(points, axis=1)
+    residuals = np.linalg.norm(np.random.default_rng(0).uniform(-LIMIT, LIMIT, (200_000, codimension)), axis=1)
     residuals = residuals[residuals <= LIMIT]
     preferences = preferences_of(residuals[None] ** 2, np.arange(len(residuals)), np.full((1, 1), -1))
     assert expected_preference(codimension, PARAMETERS) == pytest.approx(preferences.mean(), rel=0.02)
@@ -77,10 +76,9 @@ def test_the_best_models_equal_their_twin(seed: int, n: int, m: int, wanted: int
     matches = replace(in_pixels(np.zeros((n, 4)), of_matches), unit=1.0)
     # As many decoys as matches: the table's columns are asked for by their number.
     tables = iter([squared, decoys])
-    family = Tabled(squared)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Tabled, "squared_residuals", lambda *_: next(tables))
-        problem = Problem(matches, np.zeros((n, 4)), Families((family,), (True,)), PARAMETERS)
+        problem = Problem(matches, np.zeros((n, 4)), Families((Tabled(squared),), (True,)), PARAMETERS)
         models = Models.of_family(np.arange(9.0 * m).reshape(m, 9), 0)
         found = best_models(models, samples, proposal, wanted, problem)
     preferences = preferences_of(squared, np.arange(n), samples)
@@ -101,5 +99,4 @@ def test_structures_columns_weigh_as_the_share_of_their_support_that_is_not_chan
     sums = preferences_of(squared, np.arange(190), np.full((2, 1), -1))[:, :90].sum(axis=1)
     weights = weights_of_structures(Models.of_family(np.zeros((2, 9)), 0), sums, problem)
     chance = expected_preference(2, PARAMETERS) * 11.0 / 101.0
-    expected = PARAMETERS.structure_weight * (1.0 - chance / (36.0 / 90.0))
-    np.testing.assert_allclose(weights, [expected, 0.0])
+    np.testing.assert_allclose(weights, [PARAMETERS.structure_weight * (1.0 - chance / (36.0 / 90.0)), 0.0])

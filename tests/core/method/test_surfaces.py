@@ -39,21 +39,6 @@ def problem_of(points: Array, calibrated: bool, noise: float = 0.3) -> tuple[Pro
     return Problem(matches, decoys, families, PARAMETERS), motion / np.linalg.norm(motion)
 
 
-def three_planes(n: int) -> Array:
-    """Return n points of each of three planes, one after the other."""
-    rng = np.random.default_rng(0)
-    return np.vstack([on_plane(plane, n, rng) for plane in (WALL, FLOOR, SIDE)])
-
-
-def found(points: Array, calibrated: bool) -> tuple[Array, Problem, Array]:
-    """Return the planes (k, 9) among points, their problem, and the matrix of their motion."""
-    problem, motion = problem_of(points, calibrated)
-    noise = 0.1 * problem.matches.unit
-    data = problem.matches.data
-    planes = planes_of_motion(motion, data, noise, np.zeros((0, len(data)), bool), problem, np.random.default_rng(0))
-    return planes.matrices, problem, motion
-
-
 each_kind = pytest.mark.parametrize("calibrated", [False, True], ids=["pixels", "rays"])
 
 
@@ -93,7 +78,9 @@ def chosen(tried: Array, equations: PlaneEquations, data: Array, limit: float, f
 @each_kind
 @pytest.mark.parametrize("n", [3, 12, 60])
 def test_chosen_planes_equal_their_twin(n: int, calibrated: bool) -> None:
-    (matches, _, families, _), motion = problem_of(three_planes(n), calibrated)
+    rng = np.random.default_rng(0)
+    points = np.vstack([on_plane(plane, n, rng) for plane in (WALL, FLOOR, SIDE)])
+    (matches, _, families, _), motion = problem_of(points, calibrated)
     data, equations = matches.data, PlaneEquations.of(motion, matches.data)
     for seed, limit in ((0, 0.3), (1, 1.0), (2, 3.0)):
         triples = neighbouring_triples(data, 20 * seed, np.random.default_rng(seed))
@@ -107,8 +94,9 @@ def test_chosen_planes_equal_their_twin(n: int, calibrated: bool) -> None:
 def test_fewer_matches_than_the_smallest_neighbourhood_are_no_plane() -> None:
     n = PARAMETERS.neighbourhoods[0]
     for few, n_planes in ((n - 1, 0), (n + 2, 1)):
-        planes, _, _ = found(on_plane(WALL, few, np.random.default_rng(0)), calibrated=False)
-        assert len(planes) == n_planes
+        problem, motion = problem_of(on_plane(WALL, few, np.random.default_rng(0)), calibrated=False)
+        given = 0.1 * problem.matches.unit, np.zeros((0, few), bool), problem, np.random.default_rng(0)
+        assert len(planes_of_motion(motion, problem.matches.data, *given).matrices) == n_planes
 
 
 # Planes of results
@@ -120,8 +108,7 @@ def test_four_planes_of_a_scene_are_the_planes_of_its_motion(calibrated: bool, s
     scene = facade_scene(4, rng=seed)
     drawn = draw_correspondences(scene, 400, mismatch_rate=0.3, noise=0.5, weights="even", rng=seed)
     cameras = tuple(camera.K for camera in scene.cameras) if calibrated else None
-    result = filter_points(drawn.points1, drawn.points2, cameras=cameras)
-    (motion,) = result.motions
+    (motion,) = filter_points(drawn.points1, drawn.points2, cameras=cameras).motions
     assert len(motion.planes) >= 4
     own = [max(int((plane.mask & (drawn.labels == label)).sum()) for plane in motion.planes) for label in range(1, 5)]
     assert (np.array(own) > 0.8 * np.bincount(drawn.labels)[1:]).all()
@@ -164,20 +151,15 @@ def test_a_plane_or_a_rotation_alone_is_one_homography(case: str, seed: int) -> 
     assert result.inlier_mask[:150].mean() > 0.97
 
 
-def shares_kept(n_off: int) -> tuple[float, float]:
-    """Return the mean shares that are kept of the matches before a wall of 200, and of mismatches."""
+@pytest.mark.parametrize(("n_off", "least"), [(15, 0.5), (30, 0.5), (60, 0.95)])
+def test_matches_of_a_few_things_before_a_wall_are_kept(n_off: int, least: float) -> None:
     shares = []
     for seed in range(8):
         rng = np.random.default_rng(seed + 100)
         points = np.vstack([on_plane(WALL, 200, rng), on_plane(WALL, n_off, rng, 0.5, 0.9)])
         mask = filtered(views(points, seed=seed), seed=seed).inlier_mask
         shares.append((mask[200 : 200 + n_off].mean(), mask[200 + n_off :].mean()))
-    return tuple(np.mean(shares, axis=0).tolist())  # type: ignore[return-value]
-
-
-@pytest.mark.parametrize(("n_off", "least"), [(15, 0.5), (30, 0.5), (60, 0.95)])
-def test_matches_of_a_few_things_before_a_wall_are_kept(n_off: int, least: float) -> None:
-    off, wrong = shares_kept(n_off)
+    off, wrong = np.mean(shares, axis=0)
     assert off > least
     assert wrong < 0.05
 
@@ -185,18 +167,13 @@ def test_matches_of_a_few_things_before_a_wall_are_kept(n_off: int, least: float
 # What did not move
 
 
-def still(n: int, seed: int) -> tuple[Array, Array]:
-    """Return static matches of a band across the image."""
-    rng = np.random.default_rng(seed)
-    points = rng.uniform([20, 20], [600, 120], (n, 2))
-    return points, points + rng.normal(0, 0.2, (n, 2))
-
-
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("kind", "depths"), [("homography", ()), ("fundamental", (0.5, 1.2))])
 def test_an_overlay_may_be_larger_than_the_scene(kind: str, depths: tuple[float, ...], seed: int) -> None:
-    points = on_plane(WALL, 120, np.random.default_rng(seed), *depths)
-    result = filtered(views(points, seed=seed), still(200, seed), seed=seed, keep_stationary=False)
+    points, rng = on_plane(WALL, 120, np.random.default_rng(seed), *depths), np.random.default_rng(seed)
+    band = rng.uniform([20, 20], [600, 120], (200, 2))
+    still = band, band + rng.normal(0, 0.2, (200, 2))
+    result = filtered(views(points, seed=seed), still, seed=seed, keep_stationary=False)
     found = sorted((motion.stationary, motion.kind) for motion in result.motions)
     assert found == [(False, kind), (True, "homography")]
     assert result.inlier_mask[:120].mean() > 0.97
