@@ -224,3 +224,10 @@ def camera_of(draw: Draw) -> Any:
     little, much = draw.rng.normal(0, 0.05, 5), draw.rng.normal(0, 5.0, draw.pick([4, 8, 12, 14]))
     made = ruzhash_cv.Camera(matrix, [0.05, 0.0, 0.0, 0.0], fisheye=True), ruzhash_cv.Camera.equirectangular(640)
     return draw.option((matrix, matrix.tolist(), (matrix, None), (matrix, little), (matrix, much), *made), bad)
+
+
+def check_matrix(matrix: Any, mask: Array, n: int) -> None:
+    """Assert OpenCV's contract of a model and its mask of n matches."""
+    assert (mask.shape, mask.dtype) == ((n, 1), np.uint8)
+    assert (mask <= (matrix is not None)).all()
+    assert matrix is None or ((matrix.shape, matrix.dtype) == ((3, 3), np.float64) and np.isfinite(matrix).all())

@@ -135,8 +135,7 @@ def test_cameras_that_differ_by_their_kind_alone_print_as_what_they_are() -> Non
 
 
 def test_a_camera_of_colmap_prints_its_model_and_its_numbers() -> None:
-    pycolmap = pytest.importorskip("pycolmap")
-    make = partial(pycolmap.Camera, model="FOV", width=640, height=480)
+    make = partial(pytest.importorskip("pycolmap").Camera, model="FOV", width=640, height=480)
     first, second = (Camera.of(make(params=[700.0, 700.0, 320.0, 240.0, omega])) for omega in (0.5, 0.6))
     assert "FOV" in repr(first)
     assert len({repr(each) for each in (first, second, Camera(first.matrix))}) == 3

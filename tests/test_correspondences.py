@@ -32,7 +32,7 @@ MASKED = [np.ma.array([0, 1]), np.ma.array([2, 0], mask=[False, True]), np.ma.ar
     "kp",
     [
         KP1, KP1.tolist(), KP1.astype(np.uint8), KP1[:, None].astype(np.float32), KP1[None], memoryview(KP1), list(np.ma.array(KP1)),
-        KEYPOINTS, tuple(KEYPOINTS), objects(KEYPOINTS),
+        KEYPOINTS, tuple(KEYPOINTS), objects(KEYPOINTS), list(KP1[:, None].astype(np.float32)),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from hostile import HUGE, Draw, both_points, camera_of, correspondences, draws, matched, points_of
+from hostile import HUGE, Draw, both_points, camera_of, check_matrix, correspondences, draws, matched, points_of
 from hypothesis import HealthCheck, given, settings
 
 import ruzhash_cv as rc
@@ -142,12 +142,6 @@ def find_essential_matrix(draw: Draw) -> None:
     forms = (one,), (one, cv2.RANSAC, 0.9), (one, None, other, None), (one, None, other, None, 38, 0.9, 3.0)
     matrix, mask = rc.find_essential_matrix(points1, points2, *draw.pick(forms), rng=draw.seed())
     check_matrix(matrix, mask, length(points1))
-
-
-def check_matrix(matrix: Any, mask: np.ndarray, n: int) -> None:
-    assert (mask.shape, mask.dtype) == ((n, 1), np.uint8)
-    assert (mask <= (matrix is not None)).all()
-    assert matrix is None or (matrix.shape == (3, 3) and np.isfinite(matrix).all())
 
 
 FUNCTIONS: dict[str, Callable[[Draw], None]] = {

@@ -9,6 +9,7 @@ import cv2
 import numpy as np
 import pytest
 from drawn_scenes import facade_scene, plane_scene, rigid_scene
+from hostile import check_matrix
 from naive import apply
 from rendering import Correspondences, draw_correspondences
 from two_views import motion, plane
@@ -40,15 +41,6 @@ def drawn(find: Finder, **options: Any) -> Correspondences:
     return draw_correspondences(scene, 300, **{"mismatch_rate": 0.3, "noise": 0.7, "rng": 4} | options)
 
 
-def well_formed(model: Any, mask: np.ndarray, n: int) -> bool:
-    """OpenCV's contract."""
-    if (mask.shape, mask.dtype) != ((n, 1), np.uint8) or not np.isin(mask, (0, 1)).all():
-        return False
-    if model is None:
-        return not mask.any()
-    return (model.shape, model.dtype) == ((3, 3), np.float64) and bool(np.isfinite(model).all())
-
-
 # What comes out
 
 
@@ -58,7 +50,7 @@ def test_model_has_opencv_s_form_and_the_mask_its_matches_within_the_threshold(f
     pair = drawn(find)
     model, mask = find(pair.points1, pair.points2, threshold=threshold)
     assert model is not None
-    assert well_formed(model, mask, 300)
+    check_matrix(model, mask, 300)
     assert model[2, 2] == 1.0
     assert find is find_homography or np.linalg.svd(model)[1][2] < 1e-12 * np.linalg.norm(model)
     opencv, its_mask = THEIRS[find](pair.points1, pair.points2, cv2.RANSAC, 3.0)
@@ -170,8 +162,7 @@ def test_the_model_is_about_as_accurate_as_a_fit_to_the_true_matches(find: Finde
 
 
 def test_a_homography_that_sends_the_origin_to_infinity_keeps_unit_norm() -> None:
-    rng = np.random.default_rng(0)
-    points1 = rng.uniform(100, 500, (100, 2))
+    points1 = np.random.default_rng(0).uniform(100, 500, (100, 2))
     points2 = 3e4 / points1[:, :1] * np.column_stack([np.ones(100), points1[:, 1] / 100])
     with pytest.warns(UserWarning, match="the second image mirrors the first"):
         model, mask = find_homography(points1, points2)
@@ -359,7 +350,7 @@ def test_an_image_of_rows_and_columns_is_warned_of(find: Finder) -> None:
 def test_points_that_determine_no_model_give_none_and_an_empty_mask(find: Finder, points1: Any, points2: Any) -> None:
     model, mask = find(points1, points2)
     assert model is None
-    assert well_formed(model, mask, len(points1))
+    check_matrix(model, mask, len(points1))
 
 
 @pytest.mark.parametrize(("n", "n_wrong"), [(8, 1), (9, 2)])

@@ -74,8 +74,7 @@ def test_labels_are_those_of_motions_and_each_row_holds_what_is_on_none_of_its_p
 def test_a_notebook_shows_the_same_table() -> None:
     html = SCENE._repr_html_()
     assert html.startswith("<p>300 of 310 matches kept, 3 motions</p><table>")
-    rows = html.split("<tr>")[2:]
-    texts = [re.findall(r"<td[^>]*>(.*?)</td>", row.replace("&nbsp;", " ")) for row in rows]
+    texts = [re.findall(r"<td[^>]*>(.*?)</td>", row.replace("&nbsp;", " ")) for row in html.split("<tr>")[2:]]
     assert texts == [list(row.cells()) for row in printing.table(SCENE)]
     assert UNDECIDED._repr_html_() == f"<p>{printing.headline(UNDECIDED)}</p>".replace("<8>", "&lt;8&gt;")
 

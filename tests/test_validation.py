@@ -13,25 +13,6 @@ from ruzhash_cv import as_correspondences, filter_matches, filter_points
 from ruzhash_cv._validation import as_generator, as_mask, as_points, check_int, check_n_jobs
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        [[1, 2], [3, 4]], ((1, 2), (3, 4)), np.array([[1, 2], [3, 4]], np.uint8), np.array([[[1, 2]], [[3, 4]]]),
-        np.array([[[1, 2], [3, 4]]]), list(np.array([[[1, 2]], [[3, 4]]], np.float32)), np.asfortranarray([[1.0, 2], [3, 4]]),
-        np.repeat([[1.0, 2.0], [3.0, 4.0]], 2, axis=0)[::2],
-    ],
-)  # fmt: skip
-def test_points_in_any_form_become_float64_rows(value: Any) -> None:
-    points = as_points(value, "points1")
-    assert points.tolist() == [[1, 2], [3, 4]]
-    assert (points.dtype, points.flags.c_contiguous) == (np.float64, True)
-
-
-@pytest.mark.parametrize("value", [[], (), np.zeros((0, 2)), np.zeros(0)])
-def test_no_points_have_two_columns(value: Any) -> None:
-    assert as_points(value, "points1").shape == (0, 2)
-
-
 @pytest.mark.parametrize("value", [3, np.int64(3), np.uint8(3)])
 def test_integers_of_any_kind_pass(value: Any) -> None:
     assert check_int(value, "n") == 3
@@ -70,6 +51,8 @@ def bare(array: np.ndarray) -> Any:
 
 
 FLOATS = {
+    "in Fortran's order": np.asfortranarray,
+    "every second row": lambda array: np.repeat(array, 2, axis=0)[::2],
     "`__array__` alone": bare,
     "stand-in tensor": Tensor,
     "stand-in tensor of bfloat16": lambda array: Tensor(array, "torch.bfloat16"),

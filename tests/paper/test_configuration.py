@@ -27,8 +27,7 @@ def test_preferences_are_of_ten_models_a_point_and_every_point_votes_for_its_own
     assert rows.shape == (260, 2600)
     # No self-exclusion: the two points a line was drawn through agree with it entirely.
     assert ((rows.toarray() > 0.999).sum(axis=0) >= 2).all()
-    binary = problem.preferences(binary=True, rng=2)
-    np.testing.assert_array_equal(binary.toarray() > 0, rows.toarray() > 0)
+    np.testing.assert_array_equal(problem.preferences(binary=True, rng=2).toarray() > 0, rows.toarray() > 0)
     assert rows.data.min() >= math.exp(-(problem.k**2) / 2) - 1e-6
 
 

@@ -24,8 +24,7 @@ def test_keypoints_of_a_shrunk_picture_keep_their_places() -> None:
     for size in (403, 360, 202):
         features = detect(image, "sift", size)
         assert features.pixel == pytest.approx(403 / size)
-        away = nearest(features.points, centres) - centres - features.pixel * bias
-        assert np.abs(away).max() < 0.1, size
+        assert np.abs(nearest(features.points, centres) - centres - features.pixel * bias).max() < 0.1, size
 
 
 def nearest(points: np.ndarray, centres: np.ndarray) -> np.ndarray:

@@ -37,8 +37,7 @@ def points() -> tuple[np.ndarray, np.ndarray]:
 
 
 def torch_tensor(array: np.ndarray) -> Any:
-    torch = pytest.importorskip("torch")
-    tensor = torch.as_tensor(array)
+    tensor = pytest.importorskip("torch").as_tensor(array)
     return tensor.requires_grad_() if tensor.is_floating_point() else tensor
 
 

@@ -196,8 +196,7 @@ def test_a_fit_to_nothing_or_one_point_or_a_line_raises_nothing(name: str, weigh
     family, _, exact = CASES[name]
     sample = exact(np.random.default_rng(0), family.sample_size)
     data = np.ones((20, sample.shape[1])) + extent * np.outer(np.arange(20.0), np.ones(sample.shape[1]))
-    fitted = family.fit(data, np.full((2, 20), weight))
-    assert fitted.shape == (2, family.solve(sample[None])[0].shape[1])
+    assert family.fit(data, np.full((2, 20), weight)).shape == (2, family.solve(sample[None])[0].shape[1])
 
 
 # The table of families

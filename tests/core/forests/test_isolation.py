@@ -44,7 +44,6 @@ def test_scores_do_not_depend_on_the_number_of_threads(forest: Any) -> None:
     rows, decoys = clusters(n=600, m=500), clusters(seed=1, n=500, m=500)  # so many that trees, too, grow in several
     once = forest(rng=5, n_jobs=1).fit_anomaly_scores(rows, decoys)
     for n_jobs in (2, 4, None):
-        again = forest(rng=5, n_jobs=n_jobs).fit_anomaly_scores(rows, decoys)
-        for first, second in zip(once, again, strict=True):
+        for first, second in zip(once, forest(rng=5, n_jobs=n_jobs).fit_anomaly_scores(rows, decoys), strict=True):
             np.testing.assert_array_equal(first, second)
     assert (forest(rng=6).fit_anomaly_scores(rows) != once[0]).any()

@@ -55,12 +55,6 @@ def test_hashes_equal_their_twin(n: int, m: int, density: float, binary: bool) -
     np.testing.assert_array_equal(ruzhash(rows, n_hashes=12, rng=7), expected)
 
 
-def test_a_component_passes_with_its_preference_s_probability() -> None:
-    assert (ruzhash(np.array([[2.0**-24]]), n_hashes=2000) == SINK).all()
-    hashes = ruzhash(np.array([[0.3]]), n_hashes=40000)
-    assert abs((hashes != SINK).mean() - 0.3) < sampling_error(0.3, 40000)
-
-
 # Branches
 
 

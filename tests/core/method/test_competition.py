@@ -17,8 +17,7 @@ def test_the_share_of_own_neighbours_equals_its_twin(n: int) -> None:
     own[0] = True
     around = own | (rng.random(n) < 0.7)
     for same in (0.0, 3.0):
-        expected = naive.own_share(points, own, around, same)
-        assert own_share(points, own, around, same) == pytest.approx(expected)
+        assert own_share(points, own, around, same) == pytest.approx(naive.own_share(points, own, around, same))
 
 
 @pytest.mark.parametrize("n", [4, 8, 12])

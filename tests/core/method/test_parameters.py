@@ -55,8 +55,7 @@ def strips() -> np.ndarray:
 
 def on_grid(data: np.ndarray, spacing: float) -> np.ndarray:
     """Matches of keypoints on a grid, as of a board or of windows."""
-    rng = np.random.default_rng(0)
-    return np.asarray(np.round(data / spacing) * spacing + rng.normal(0, 0.3, data.shape))
+    return np.asarray(np.round(data / spacing) * spacing + np.random.default_rng(0).normal(0, 0.3, data.shape))
 
 
 def hardly_off_a_plane(seed: int) -> np.ndarray:

@@ -85,8 +85,7 @@ def test_chosen_planes_equal_their_twin(n: int, calibrated: bool) -> None:
     for seed, limit in ((0, 0.3), (1, 1.0), (2, 3.0)):
         triples = neighbouring_triples(data, 20 * seed, np.random.default_rng(seed))
         tried, limit = equations.through(triples, matches.unit), limit * matches.unit
-        residuals = families.residuals(Models.of_family(tried, 0), data)
-        planes = equations.chosen(tried, residuals, limit, PARAMETERS)
+        planes = equations.chosen(tried, families.residuals(Models.of_family(tried, 0), data), limit, PARAMETERS)
         np.testing.assert_allclose(planes, chosen(tried, equations, data, limit, families[0]), rtol=1e-9)
         assert len(planes) <= 3 * (seed > 0)
 
