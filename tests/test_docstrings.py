@@ -35,13 +35,9 @@ def named(section: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_parameters_sections_name_every_argument(name: str) -> None:
+def test_functions_name_every_argument_and_say_what_they_return(name: str) -> None:
     listed = named(sections(FUNCTIONS[name]).get("Parameters", ""))
     assert sorted(listed) == sorted(inspect.signature(FUNCTIONS[name]).parameters)
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_functions_say_what_they_return(name: str) -> None:
     first_line = (inspect.getdoc(FUNCTIONS[name]) or "").partition("\n")[0]
     assert "Returns" in sections(FUNCTIONS[name]) or first_line.startswith("Return ")
 

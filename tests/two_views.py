@@ -105,6 +105,18 @@ def beside(step: float, slope: float, seed: int, noise: float = 0.5) -> tuple[Ar
     return points1, points2, right
 
 
+def strips(width: int, shift: list[int], n_contested: int = 0) -> tuple[Array, NDArray[np.bool_]]:
+    """Return 300 matches of two planes in strips, some of which compete, and 100 mismatches, and which are in odd strips."""
+    rng = np.random.default_rng(0)
+    first = rng.uniform(0, [640, 480], (400, 2))
+    odd = first[:, 1] // width % 2 == 1
+    second = first * 1.05 + [20, 10] + odd[:, None] * shift + rng.normal(0, 0.5, first.shape)
+    taken, rivals = np.flatnonzero(odd[:300])[:n_contested], np.flatnonzero(~odd[:300])[:n_contested]
+    second[rivals], first[rivals] = second[taken], (second[taken] - [20, 10]) / 1.05
+    second[300:] = rng.uniform(0, [640, 480], (100, 2))
+    return np.hstack([first, second]), odd
+
+
 def copies_of_one(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return matches of an image of a label to an image with n copies, and the copy of each match; n for mismatches."""
     rng = np.random.default_rng(seed)

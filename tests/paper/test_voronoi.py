@@ -1,7 +1,6 @@
 """The Voronoi forest: path lengths against a plain recursive twin, ties, and what scores may depend on."""
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -9,16 +8,13 @@ from naive import draw_rows
 from scipy import sparse
 from stage_cases import clusters
 
+from ruzhash_cv import paper
 from ruzhash_cv.core.forests.isolation import depth_limit, expected_depths
 from ruzhash_cv.core.kernels.draw import mix as mix_kernel
 from ruzhash_cv.core.kernels.draw import uniform
-from ruzhash_cv.paper import VoronoiForest, jaccard_distance, ruzicka_distance, tanimoto_distance
+from ruzhash_cv.paper import VoronoiForest
 
-DISTANCES: dict[str, Callable[..., np.ndarray]] = {
-    "tanimoto": tanimoto_distance,
-    "ruzicka": ruzicka_distance,
-    "jaccard": jaccard_distance,
-}
+DISTANCES = {name: getattr(paper, f"{name}_distance") for name in ("tanimoto", "ruzicka", "jaccard")}
 
 
 # A plain twin: distances in full, trees grown recursively with the forest's keys.

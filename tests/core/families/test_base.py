@@ -24,15 +24,6 @@ TABLE = Families(BOTH, (True, True))
 seeds = st.integers(0, 2**32)
 
 
-def line_residuals(data: Array, model: Array) -> Array:
-    a, b, c = model
-    return np.abs(a * data[:, 0] + b * data[:, 1] + c) / np.hypot(a, b)
-
-
-def circle_residuals(data: Array, model: Array) -> Array:
-    return np.array([abs(float(np.linalg.norm(point - model[:2])) - model[2]) for point in data])
-
-
 def algebraic_circle_residuals(data: Array, model: Array) -> Array:
     centre, radius2 = -model[:2] / 2, np.sum(model[:2] ** 2) / 4 - model[2]
     return np.abs(((data - centre) ** 2).sum(axis=1) - radius2)
@@ -75,8 +66,8 @@ def of_matrix(residuals: Callable[[Array, Array], Array]) -> Callable[[Array, Ar
 
 
 CASES = {
-    "lines": Case(Lines(), line_residuals, on_a_line),
-    "circles": Case(Circles(), circle_residuals, on_a_circle),
+    "lines": Case(Lines(), lambda data, line: np.abs(data @ line[:2] + line[2]) / np.hypot(*line[:2]), on_a_line),
+    "circles": Case(Circles(), lambda data, of: np.abs(np.linalg.norm(data - of[:2], axis=1) - of[2]), on_a_circle),
     "algebraic circles": Case(AlgebraicCircles(), algebraic_circle_residuals, on_a_circle),
     "homographies": Case(BOTH[0], of_matrix(naive.transfer_error), pairs_of(plane)),
     "fundamental": Case(BOTH[1], of_matrix(naive.sampson_distance), pairs_of(motion)),

@@ -18,16 +18,11 @@ PLANE = ROTATION + np.outer(TRANSLATION, NORMAL) / 5.0
 ESSENTIALS = RAY_FAMILIES["essential"]
 
 
-def scaled(rays: Array, per_radian: float = 700.0) -> Array:
-    """Rays as long as a radian, which differs by half from ray to ray."""
-    lengths = per_radian * np.random.default_rng(9).uniform(0.75, 1.25, (len(rays), 1))
-    return rays / np.linalg.norm(rays, axis=1, keepdims=True) * lengths
-
-
 def moved(points: Array, noise: float = 0.0, seed: int = 0) -> Array:
-    """Rows with rays of points (n, 3) in both views; noise in pixels, and coordinates that do not matter."""
-    rng = np.random.default_rng(seed)
-    rays = [scaled(each) for each in (points, points @ ROTATION.T + TRANSLATION)]
+    """Rows with rays of points (n, 3) in both views, as long as a radian, which differs by half; coordinates do not matter."""
+    rng, seen = np.random.default_rng(seed), (points, points @ ROTATION.T + TRANSLATION)
+    lengths = 700.0 * np.random.default_rng(9).uniform(0.75, 1.25, (len(points), 1))
+    rays = [each / np.linalg.norm(each, axis=1, keepdims=True) * lengths for each in seen]
     return np.hstack([rng.uniform(0, 1, (len(points), 4)), *(each + rng.normal(0, noise, each.shape) for each in rays)])
 
 

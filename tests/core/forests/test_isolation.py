@@ -1,4 +1,4 @@
-"""What both forests share: the numbers of section 4, and the rows of trees."""
+"""What both forests share: the numbers of section 4, and the same scores for any number of threads."""
 
 from functools import partial
 from typing import Any
@@ -6,12 +6,9 @@ from typing import Any
 import naive
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from stage_cases import clusters
 
 from ruzhash_cv.core.forests.isolation import depth_limit, expected_depths
-from ruzhash_cv.core.kernels.draw import draw_rows
 from ruzhash_cv.paper import RuzHashForest, VoronoiForest
 
 
@@ -28,15 +25,6 @@ def test_expected_depths_follow_the_formula(b: int) -> None:
         depths = expected_depths(largest, b)
         np.testing.assert_allclose(depths, [naive.expected_depth(size, b) for size in range(largest + 1)], rtol=1e-12)
     assert (np.diff(depths) >= 0).all() or b == 2
-
-
-@settings(max_examples=60, deadline=None)
-@given(key=st.integers(0, 2**64 - 1), n=st.integers(1, 40), share=st.floats(0, 1))
-def test_rows_of_a_tree_equal_their_twin(key: int, n: int, share: float) -> None:
-    psi, rows = int(share * n), np.empty(n, np.int64)
-    draw_rows(np.uint64(key), rows, psi)
-    assert rows[:psi].tolist() == naive.draw_rows(key, n, psi)
-    assert sorted(rows) == list(range(n))
 
 
 @pytest.mark.parametrize("forest", [RuzHashForest, partial(VoronoiForest, n_trees=32, branching_factor=16)])

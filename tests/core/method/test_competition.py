@@ -4,7 +4,7 @@ import naive
 import numpy as np
 import pytest
 from result_rows import kinds
-from two_views import copies_of_one, shifted_along_lines, two_planes
+from two_views import copies_of_one, shifted_along_lines, strips, two_planes
 
 from ruzhash_cv import filter_points
 from ruzhash_cv.core.method.competition import own_share
@@ -63,13 +63,9 @@ def test_surface_seen_through_a_fence_with_separate_keypoints_is_kept() -> None:
 
 
 def test_strips_narrower_than_the_distance_of_matches_stay() -> None:
-    rng = np.random.default_rng(0)
-    points1 = rng.uniform(0, [640, 480], (400, 2))
-    strip = points1[:, 1] // 30 % 2 == 1
-    points2 = points1 * 1.05 + [20, 10] + strip[:, None] * [25, 4] + rng.normal(0, 0.5, points1.shape)
-    points2[300:] = rng.uniform(0, [640, 480], (100, 2))
-    mask = filter_points(points1, points2).inlier_mask[:300]
-    assert min(mask[strip[:300]].mean(), mask[~strip[:300]].mean()) > 0.9
+    pairs, odd = strips(30, [25, 4])
+    mask = filter_points(pairs[:, :2], pairs[:, 2:]).inlier_mask[:300]
+    assert min(mask[odd[:300]].mean(), mask[~odd[:300]].mean()) > 0.9
 
 
 def test_a_plane_in_the_midst_of_another_stays() -> None:

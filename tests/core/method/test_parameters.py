@@ -12,7 +12,7 @@ from many_pairs import digest
 from posed_views import FLOOR, WALL, on_plane, views
 from result_rows import structures
 from stage_cases import mismatches
-from two_views import beside, motion, one_window_off, plane, shifted_along_lines, two_planes
+from two_views import beside, motion, one_window_off, plane, shifted_along_lines, strips, two_planes
 
 from ruzhash_cv import FilterResult
 from ruzhash_cv.core.method.matches import MatchSet
@@ -39,18 +39,6 @@ NOT_TUNED = {
 }  # fmt: skip
 #: What is tuned, and stands in a module all the same: it should be among the parameters.
 NOT_YET_PARAMETERS = {"core.method.surfaces": {"_N_NEAR"}}
-
-
-def strips() -> np.ndarray:
-    """Two planes in strips 60 pixels wide that compete for ten keypoints: neighbours are now of one and now of the other."""
-    rng = np.random.default_rng(0)
-    first = rng.uniform(0, [640, 480], (400, 2))
-    strip = first[:, 1] // 60 % 2 == 1
-    second = first * 1.05 + [20, 10] + strip[:, None] * [60, 4] + rng.normal(0, 0.5, first.shape)
-    taken, rivals = np.flatnonzero(strip[:300])[:10], np.flatnonzero(~strip[:300])[:10]
-    second[rivals], first[rivals] = second[taken], (second[taken] - [20, 10]) / 1.05
-    second[300:] = rng.uniform(0, [640, 480], (100, 2))
-    return np.hstack([first, second])
 
 
 def on_grid(data: np.ndarray, spacing: float) -> np.ndarray:
@@ -85,7 +73,7 @@ def scenes() -> tuple[tuple[np.ndarray, np.ndarray], ...]:
         np.hstack(shifted_along_lines(0, contested=True)),
         two_planes(apart=False, n_contested=10)[0],
         np.hstack(one_window_off(seed=0)[:2]),
-        strips(),
+        strips(60, [60, 4], n_contested=10)[0],  # neighbours are now of one and now of the other
         mismatches(300),
         np.vstack([plane(900, 0.5), motion(300, 0.5, 1), mismatches(200, 2)]),
         on_grid(mismatches(500, 1) / 2, 60.0),
