@@ -5,18 +5,18 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import cv2
 import numpy as np
 import scipy.stats
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 WORD = 1 << 64
 #: The hash of a row that no component passes in.
 SINK = -1
-#: Columns in the order of Laplace's expansion.
-CYCLES = ((0, 1, 2), (1, 2, 0), (2, 0, 1))
 
 
 # Matches
@@ -89,7 +89,7 @@ def shares(ratios: Array, weights: Array, n_steps: int, prior: float, start: Arr
     return start
 
 
-def probabilities(ratios: Array, shares: Array, structures: Rows, true: NDArray[np.bool_], n_structures: int) -> Array:
+def probabilities(ratios: Array, shares: Array, structures: Rows, true: Mask, n_structures: int) -> Array:
     """Bayes' rule: of each structure the sum over its components of true matches."""
     terms = shares[:, None] * np.vstack([ratios, np.ones(ratios.shape[1])])
     posteriors = terms / terms.sum(axis=0)
@@ -298,58 +298,6 @@ def of_unit_norm(matrix: Array) -> Array:
     return matrix / np.linalg.norm(matrix)
 
 
-def determinant_of(linear: Array) -> np.polynomial.Polynomial:
-    """Return the determinant of equations (3, 3, 5) with polynomials of z as coefficients."""
-    one, two, three = ([np.polynomial.Polynomial(coefficients) for coefficients in row] for row in linear)
-    products = (one[i] * (two[j] * three[k] - two[k] * three[j]) for i, j, k in CYCLES)
-    return sum(products, np.polynomial.Polynomial([0.0]))
-
-
-#: Exponents of the monomials of x, y, z up to the third degree: first those that are eliminated.
-EXPONENTS = np.array(
-    [[3, 0, 0], [0, 3, 0], [2, 1, 0], [1, 2, 0], [2, 0, 1], [2, 0, 0], [0, 2, 1], [0, 2, 0], [1, 1, 1], [1, 1, 0]]
-    + [[1, 0, 2], [1, 0, 1], [1, 0, 0], [0, 1, 2], [0, 1, 1], [0, 1, 0], [0, 0, 3], [0, 0, 2], [0, 0, 1], [0, 0, 0]]
-)
-
-
-def five_point_solutions(linear: Array) -> Array:
-    """Return the real solutions (k, 3) of equations (3, 3, 5) in (x, y, 1), in the order of z."""
-    roots = determinant_of(linear).roots()
-    found = []
-    for z in np.sort(roots[np.isreal(roots)].real):
-        system = linear @ z ** np.arange(5)
-        found.append([*np.linalg.lstsq(system[:, :2], -system[:, 2], rcond=None)[0], z])
-    return np.array(found).reshape(-1, 3)
-
-
-def five_point_equations(rays: Array) -> tuple[Array, Array]:
-    """Return the equations (3, 3, 5) of five pairs of rays (5, 6), and the basis (4, 9) of E = x A + y B + z C + D."""
-    equations = np.einsum("ri,rj->rij", rays[:, 3:], rays[:, :3]).reshape(5, 9)
-    basis = np.linalg.qr(equations.T, mode="complete")[0][:, 5:].T
-    nodes = np.column_stack([np.random.default_rng(5).normal(size=(20, 3)), np.ones(20)])
-    matrices = (nodes @ basis).reshape(-1, 3, 3)
-    squares = matrices @ matrices.transpose(0, 2, 1)
-    cubics = squares @ matrices - 0.5 * np.trace(squares, axis1=1, axis2=2)[:, None, None] * matrices
-    values = np.column_stack([cubics.reshape(20, 9), np.linalg.det(matrices)])
-    monomials = (nodes[:, None, :3] ** EXPONENTS).prod(axis=2)
-    coefficients = np.linalg.solve(monomials, values).T
-    reduced = np.linalg.solve(coefficients[:, :10], coefficients[:, 10:])
-    linear = np.zeros((3, 3, 5))
-    for unknown, powers in enumerate((slice(2, None, -1), slice(5, 2, -1), slice(9, 5, -1))):
-        high, low = reduced[4::2, powers], reduced[5::2, powers]
-        linear[:, unknown, : high.shape[1]] += high
-        linear[:, unknown, 1 : high.shape[1] + 1] -= low
-    return linear, basis
-
-
-def five_points(rays: Array) -> Array:
-    """Return the essential matrices (k, 9), of unit norm, of five pairs of rays."""
-    linear, basis = five_point_equations(rays)
-    solutions = five_point_solutions(linear)
-    models = np.column_stack([solutions, np.ones(len(solutions))]) @ basis
-    return np.asarray(models / np.linalg.norm(models, axis=1, keepdims=True))
-
-
 def paired_up(data: Array, pairs: Array, distance: float, most: int) -> Array:
     """Return rows of the first point of one correspondence and the second of another, if both are apart from the other's."""
     one, other = data[pairs[0]], data[pairs[1]]
@@ -364,21 +312,17 @@ def plane_through(first: Array, second: Array) -> Array:
     return last_right_vector(np.vstack(system)).ravel()
 
 
-def best_pose(
-    essential: Array, data: Array, weights: Array, squared: Array, reach: float
-) -> tuple[Array, Array, NDArray[np.bool_]]:
+def best_pose(E: Array, data: Array, weights: Array, squared: Array, reach: float) -> tuple[Array, Array, Mask]:
     """Return the one of four poses of most weight in front of both cameras (Hartley and Zisserman, 9.6.2), and which rows are there."""
-    left, _, right = np.linalg.svd(essential.reshape(3, 3))
-    left, right = left * np.sign(np.linalg.det(left)), right * np.sign(np.linalg.det(right))
-    quarter = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
-    poses = [(left @ turn @ right, sign * left[:, 2]) for turn in (quarter, quarter.T) for sign in (1.0, -1.0)]
+    one, other, translation = cv2.decomposeEssentialMat(E.reshape(3, 3))
+    poses = [(turn, sign * translation.ravel()) for turn in (one, other) for sign in (1.0, -1.0)]
     fronts = [in_front(*pose, data[:, 4:7], data[:, 7:10]) for pose in poses]
     gains = weights * np.maximum(0.0, 1.0 - squared / reach**2)
     best = int(np.argmax([front @ gains for front in fronts]))
     return *poses[best], fronts[best]
 
 
-def in_front(rotation: Array, translation: Array, first: Array, second: Array) -> NDArray[np.bool_]:
+def in_front(rotation: Array, translation: Array, first: Array, second: Array) -> Mask:
     """Return whether depths along both rays, by least squares, are above 0."""
     systems = [np.column_stack([rotation @ x1, -x2]) for x1, x2 in zip(first, second, strict=True)]
     depths = [np.linalg.lstsq(system, -translation, rcond=None)[0] for system in systems]
@@ -536,7 +480,7 @@ def evidence(counts: Array, total: float, background: Array, rules: Sequence[flo
     return found
 
 
-def own_share(points: Array, own: NDArray[np.bool_], around: NDArray[np.bool_], same: float) -> float:
+def own_share(points: Array, own: Mask, around: Mask, same: float) -> float:
     """The share of own matches among the nearest of these around, but for what is the same keypoint."""
     said, among = list[bool](), np.flatnonzero(around)
     for row in np.flatnonzero(own):

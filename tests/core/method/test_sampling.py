@@ -4,7 +4,6 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import NamedTuple
 
 import naive
 import numpy as np
@@ -22,19 +21,11 @@ def scattered(n: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).uniform(0, 600, (n, 2))
 
 
-class Drawn(NamedTuple):
-    indices: np.ndarray
-    rejected: dict[str, int]
-
-    def __len__(self) -> int:
-        return len(self.indices)
-
-
 def drawn_from(
     points1: np.ndarray, points2: np.ndarray, sample_size: int = 4, n_samples: int = 20, *,
     around: Sequence[int] = (10, 30, 0), weights: np.ndarray | None = None, min_spread: float = 3.0,
     n_candidates: int = 1, affine: bool | None = None, rng: int = 0,
-) -> Drawn:  # fmt: skip
+) -> tuple[np.ndarray, dict[str, int]]:  # fmt: skip
     """Draw samples by equal weights and from several neighbourhoods if nothing else is given."""
     pairs, affine = np.hstack([points1, points2]), sample_size == 4 if affine is None else affine
     family = SimpleNamespace(sample_size=sample_size, is_plane=affine)
@@ -43,7 +34,7 @@ def drawn_from(
     shares, generator = np.ones(len(pairs)) if weights is None else weights, np.random.default_rng(rng)
     given = pairs, shares, n_samples, family, min_spread, parameters, generator, tuple(around)
     indices, rejected = sampling.draw_samples(*given)
-    return Drawn(indices, dict(zip(sampling.REJECTIONS, rejected.tolist(), strict=False)))
+    return indices, dict(zip(sampling.REJECTIONS, rejected.tolist(), strict=False))
 
 
 def nearest_of(pairs: np.ndarray, rows: np.ndarray, seed: int, k: int) -> set[int]:
@@ -58,11 +49,11 @@ def nearest_of(pairs: np.ndarray, rows: np.ndarray, seed: int, k: int) -> set[in
 @pytest.mark.parametrize("around", [(0,), (10,), (10, 30, 0)])
 def test_samples_are_different_rows_that_are_apart_in_both_images(sample_size: int, around: tuple[int, ...]) -> None:
     points = scattered(200), scattered(200) + 5
-    drawn = drawn_from(*points, sample_size, 300, around=around, min_spread=4.0)
-    assert drawn.indices.shape == (len(drawn), sample_size)
-    assert len(drawn) > 290
+    indices, _ = drawn_from(*points, sample_size, 300, around=around, min_spread=4.0)
+    assert indices.shape == (len(indices), sample_size)
+    assert len(indices) > 290
     for image in points:
-        sample = image[drawn.indices]
+        sample = image[indices]
         gaps = np.abs(sample[:, :, None] - sample[:, None]).max(axis=3)
         assert (gaps + 1e9 * np.eye(sample_size) >= 4.0).all()
 
@@ -71,19 +62,19 @@ def test_neighbourhood_samples_are_a_seed_and_some_of_its_nearest() -> None:
     """Every second match has no weight: it makes room for the others."""
     pairs = np.hstack([scattered(400), scattered(400) + 5])
     for weights in (np.ones(400), np.arange(400) % 2.0):
-        drawn = drawn_from(pairs[:, :2], pairs[:, 2:], 4, 200, around=(8,), weights=weights)
-        assert len(drawn) > 150
+        indices, _ = drawn_from(pairs[:, :2], pairs[:, 2:], 4, 200, around=(8,), weights=weights)
+        assert len(indices) > 150
         rows = np.flatnonzero(weights)
-        assert all(set(others) <= nearest_of(pairs, rows, seed, 8) for seed, *others in drawn.indices.tolist())
+        assert all(set(others) <= nearest_of(pairs, rows, seed, 8) for seed, *others in indices.tolist())
 
 
 def test_uniform_samples_take_every_row_equally_often_and_weights_change_that() -> None:
     points, weights = scattered(40), np.repeat([0.0, 1.0], 20)
-    drawn = drawn_from(points, points, 2, 20000, around=(0,), min_spread=0.0, affine=False)
-    assert np.abs(np.bincount(drawn.indices.ravel(), minlength=40) - 1000).max() < 5 * np.sqrt(1000)
-    drawn = drawn_from(points, points, 4, 500, weights=weights)
-    assert len(drawn) > 400
-    assert drawn.indices.min() >= 20
+    indices, _ = drawn_from(points, points, 2, 20000, around=(0,), min_spread=0.0, affine=False)
+    assert np.abs(np.bincount(indices.ravel(), minlength=40) - 1000).max() < 5 * np.sqrt(1000)
+    indices, _ = drawn_from(points, points, 4, 500, weights=weights)
+    assert len(indices) > 400
+    assert indices.min() >= 20
 
 
 @settings(max_examples=25, deadline=None)
@@ -92,19 +83,19 @@ def test_of_many_candidates_the_most_nearly_affine_sample_is_kept(seed: int) -> 
     rng = np.random.default_rng(seed)
     points1 = rng.uniform(0, 500, (6, 2))
     points2 = points1 + rng.normal(0, 5, (6, 2))
-    drawn = drawn_from(points1, points2, 4, 1, around=(0,), min_spread=0.0, n_candidates=1000)
-    assume(sum(drawn.rejected.values()) == 0)
+    indices, rejected = drawn_from(points1, points2, 4, 1, around=(0,), min_spread=0.0, n_candidates=1000)
+    assume(sum(rejected.values()) == 0)
     # Then all 15 sets of four were among the draws.
     pairs = np.hstack([points1, points2])
     least = min(naive.affine_deviation(pairs[list(rows)]) for rows in itertools.combinations(range(6), 4))
-    assert naive.affine_deviation(pairs[drawn.indices[0]]) == pytest.approx(least)
+    assert naive.affine_deviation(pairs[indices[0]]) == pytest.approx(least)
 
 
 def test_samples_further_from_affine_than_any_number_are_samples() -> None:
     points1 = scattered(40)
-    drawn = drawn_from(points1, points1 * [1e-150, 1e-160], 4, 50, n_candidates=3, min_spread=0.0)
-    assert ((drawn.indices >= 0) & (drawn.indices < 40)).all()
-    assert all(len(set(rows)) == 4 for rows in drawn.indices.tolist())
+    indices, _ = drawn_from(points1, points1 * [1e-150, 1e-160], 4, 50, n_candidates=3, min_spread=0.0)
+    assert ((indices >= 0) & (indices < 40)).all()
+    assert all(len(set(rows)) == 4 for rows in indices.tolist())
 
 
 # Degenerate samples
@@ -119,15 +110,15 @@ def test_four_matches_are_a_sample_where_their_twin_says_so(sample: np.ndarray, 
     """
     if alike is not None:
         sample[:, alike] = 9.0 * (sample[:, 2:] if alike == slice(2) else sample[:, :2])
-    drawn = drawn_from(sample[:, :2], sample[:, 2:], 4, 3, around=(0,), min_spread=1.53)
+    indices, rejected = drawn_from(sample[:, :2], sample[:, 2:], 4, 3, around=(0,), min_spread=1.53)
     if naive.has_repeated_points(sample, 1.53):
-        assert reasons(drawn) == {"repeated"}
+        assert reasons(indices, rejected) == {"repeated"}
     elif not naive.is_collinear(sample, 1.53):
-        assert (len(drawn) > 0) == (not naive.is_flipped(sample))
-        assert "collinear" not in reasons(drawn)
+        assert (len(indices) > 0) == (not naive.is_flipped(sample))
+        assert "collinear" not in reasons(indices, rejected)
     else:
-        assert len(drawn) == 0
-        assert reasons(drawn) & {"collinear", "flipped"}
+        assert len(indices) == 0
+        assert reasons(indices, rejected) & {"collinear", "flipped"}
 
 
 @settings(max_examples=150, deadline=None)
@@ -136,12 +127,12 @@ def test_seven_matches_are_a_sample_where_their_twin_says_so(sample: np.ndarray,
     if line:  # nearly, and far from repeated
         sample[:, 2] = np.arange(7) * 4.0
         sample[:, 3] = np.round(0.5 * sample[:, 2]) + sample[:, 3] // 6
-    drawn = drawn_from(sample[:, :2], sample[:, 2:], 7, 3, around=(0,), min_spread=1.53)
+    indices, rejected = drawn_from(sample[:, :2], sample[:, 2:], 7, 3, around=(0,), min_spread=1.53)
     if naive.has_repeated_points(sample, 1.53):
-        assert reasons(drawn) == {"repeated"}
+        assert reasons(indices, rejected) == {"repeated"}
     else:
-        assert (len(drawn) > 0) == (not naive.is_collinear(sample, 1.53))
-        assert "flipped" not in reasons(drawn)
+        assert (len(indices) > 0) == (not naive.is_collinear(sample, 1.53))
+        assert "flipped" not in reasons(indices, rejected)
 
 
 @pytest.mark.parametrize(("height", "accepted"), [(0.49, False), (0.51, True)])
@@ -153,29 +144,29 @@ def test_points_nearer_to_a_line_than_half_the_spread_are_collinear(height: floa
     seven = np.column_stack([20.0 * np.arange(7.0), 8.0 * height * uneven / uneven.std()])
     for near in (four, seven):
         points = (near, 9.0 * near) if image == 0 else (9.0 * near, near)
-        drawn = drawn_from(*points, len(near), 5, around=(0,), min_spread=8.0)
-        assert (len(drawn) > 0) == accepted
-        assert accepted or reasons(drawn) == {"collinear"}
+        indices, rejected = drawn_from(*points, len(near), 5, around=(0,), min_spread=8.0)
+        assert (len(indices) > 0) == accepted
+        assert accepted or reasons(indices, rejected) == {"collinear"}
 
 
-def reasons(drawn: Drawn) -> set[str]:
+def reasons(indices: np.ndarray, rejected: dict[str, int]) -> set[str]:
     """Return why draws were rejected; all rows are rarely not drawn in time, which counts as repeated."""
-    found = {reason for reason, count in drawn.rejected.items() if count}
-    return found if len(found) < 2 and not len(drawn) else found - {"repeated"}
+    found = {reason for reason, count in rejected.items() if count}
+    return found if len(found) < 2 and not len(indices) else found - {"repeated"}
 
 
 @pytest.mark.parametrize("n", [0, 1, 3, 4, 6, 7])
 @pytest.mark.parametrize("sample_size", [4, 7])
 def test_too_few_correspondences_give_no_samples(n: int, sample_size: int) -> None:
-    drawn = drawn_from(scattered(n), scattered(n), sample_size, 5)
-    assert drawn.indices.shape[1] == sample_size
-    assert n >= sample_size or len(drawn) == 0
+    indices, _ = drawn_from(scattered(n), scattered(n), sample_size, 5)
+    assert indices.shape[1] == sample_size
+    assert n >= sample_size or len(indices) == 0
 
 
 def test_the_same_seed_draws_the_same_samples_and_points_stay_as_they_were() -> None:
     points = scattered(100)
     points.flags.writeable = False
-    first, again, other = (drawn_from(points, points, rng=seed).indices for seed in (3, 3, 4))
+    first, again, other = (drawn_from(points, points, rng=seed)[0] for seed in (3, 3, 4))
     np.testing.assert_array_equal(first, again)
     assert (other != first).any()
 
@@ -199,16 +190,16 @@ def test_neighbours_too_far_away_to_tell_are_rows(n: int) -> None:
     nearest = sampling.nearest_rows(np.hstack([points, points[::-1]]), np.arange(n), 11)
     assert nearest.shape == (n, 11)
     assert ((nearest >= 0) & (nearest < n)).all()
-    drawn = drawn_from(points, points[::-1], 4, 60, around=(5, 10))
-    assert ((drawn.indices >= 0) & (drawn.indices < n)).all()
+    indices, _ = drawn_from(points, points[::-1], 4, 60, around=(5, 10))
+    assert ((indices >= 0) & (indices < n)).all()
 
 
 def test_seeds_are_spread_over_the_matches_by_weight() -> None:
     """Stratified: of 100 seeds, heavy matches have three times as many as light ones, up to one each."""
     weights = np.repeat([3.0, 1.0], 50)
     points, options = (scattered(100), scattered(100, 1)), {"min_spread": 0.0, "affine": False}
-    drawn = drawn_from(*points, 2, 100, around=(5,), weights=weights, **options)
-    assert abs((drawn.indices[:, 0] < 50).sum() - 75) <= 1
+    indices, _ = drawn_from(*points, 2, 100, around=(5,), weights=weights, **options)
+    assert abs((indices[:, 0] < 50).sum() - 75) <= 1
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-9])
@@ -216,9 +207,9 @@ def test_a_huge_weight_elsewhere_does_not_starve_a_neighbourhood(scale: float) -
     """Wherever the seed is, the heaviest of its neighbours is always accepted."""
     points, weights = scattered(100), scale * np.append(np.ones(99), 1e9)
     points[-1] += 1e5
-    drawn = drawn_from(points, scattered(100, 1), 4, 50, around=(5,), weights=weights, min_spread=0.0, affine=False)
-    assert len(drawn) == 50
-    assert drawn.rejected["repeated"] == 0
+    options = {"around": (5,), "weights": weights, "min_spread": 0.0, "affine": False}
+    indices, rejected = drawn_from(points, scattered(100, 1), 4, 50, **options)
+    assert (len(indices), rejected["repeated"]) == (50, 0)
 
 
 # A part of many rows
