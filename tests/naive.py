@@ -341,11 +341,6 @@ def factor_of_equations(name: str, data: Array, matrix: Array) -> Array:
     return ((x1 @ matrix.T)[:, :2] ** 2).sum(axis=1) + ((x2 @ matrix)[:, :2] ** 2).sum(axis=1)
 
 
-def biweights(residuals: Array, radius: float) -> Array:
-    """Tukey's weights: (1 - (r / radius)^2)^2 within the radius, 0 beyond."""
-    return np.where(residuals < radius, (1.0 - (residuals / radius) ** 2) ** 2, 0.0)
-
-
 def student_weights(residuals: Array, weights: Array, codimension: int, n: float) -> Array:
     """Matches' weights times those of the multivariate t of n degrees of freedom with the same median residual."""
     # The squared length of such a vector over its dimension has an F law.

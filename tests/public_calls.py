@@ -23,7 +23,7 @@ def points() -> tuple[np.ndarray, np.ndarray]:
 def calls() -> dict[str, Callable[[], Any]]:
     """Return the calls by their names."""
     camera = np.array([[800.0, 0, 400], [0, 800, 400], [0, 0, 1]])
-    pair, rng = points(), np.random.default_rng(1)
+    pair, rng, lens = points(), np.random.default_rng(1), rc.Camera(camera, [0.1, 0.01, 0.0, 0.0])
     many = np.vstack([pair[0] + rng.normal(0, 2, pair[0].shape) for _ in range(50)])
     matches, picture = np.stack([np.arange(400)] * 2, axis=1), np.zeros((800, 800, 3), np.uint8)
     drawn, rows = (picture, pair[0], picture, pair[1], matches), rng.random((300, 40))
@@ -41,9 +41,7 @@ def calls() -> dict[str, Callable[[], Any]]:
         "filter_points, homography": lambda: rc.filter_points(*pair, model="homography", pixel=2.0),
         "filter_points, fundamental": lambda: rc.filter_points(*pair, model="fundamental", false_discovery_rate=0.05),
         "filter_points, cameras": lambda: rc.filter_points(*pair, cameras=(camera, camera)),
-        "filter_points, one camera": lambda: rc.filter_points(
-            *pair, cameras=(rc.Camera(camera, [0.1, 0.01, 0.0, 0.0]), None)
-        ),
+        "filter_points, one camera": lambda: rc.filter_points(*pair, cameras=(lens, None)),
         "filter_matches": lambda: rc.filter_matches(*pair, matches, threshold=3.0),
         "motions": motions,
         "find_homography": lambda: rc.find_homography(*pair),

@@ -349,12 +349,6 @@ def test_structures_that_hold_no_match_are_left_out() -> None:
 # What goes in
 
 
-def knn_rows() -> list[tuple[cv2.DMatch, ...]]:
-    """Return rows of which the first has no neighbour, the second has one alone, and the third fails the ratio test."""
-    knn: list[tuple[cv2.DMatch, ...]] = [(cv2.DMatch(i, i, 0.5), cv2.DMatch(i, (i + 1) % 400, 0.9)) for i in range(400)]
-    return [(), knn[1][:1], (knn[2][0], cv2.DMatch(2, 3, 0.51)), *knn[3:]]
-
-
 @pytest.mark.parametrize("kind", ["lines", "grid"])
 @pytest.mark.parametrize("seed", range(3))
 def test_mismatches_of_keypoints_on_lines_or_on_a_grid_make_no_structure(kind: str, seed: int) -> None:
@@ -379,7 +373,9 @@ def test_a_board_is_found_although_its_corners_lie_on_a_grid() -> None:
 
 
 def test_the_result_of_keypoints_is_that_of_their_points_and_knows_which_rows_had_a_match(scenes: Any) -> None:
-    drawn, knn = scenes["facade"], knn_rows()
+    # The first row has no neighbour, the second has one alone, and the third fails the ratio test.
+    drawn, knn = scenes["facade"], [(cv2.DMatch(i, i, 0.5), cv2.DMatch(i, (i + 1) % 400, 0.9)) for i in range(400)]
+    knn[:3] = (), knn[1][:1], (knn[2][0], cv2.DMatch(2, 3, 0.51))  # type: ignore[assignment]
     keypoints = [[cv2.KeyPoint(x, y, 1) for x, y in points.tolist()] for points in (drawn.points1, drawn.points2)]
     pairs = as_correspondences(*keypoints, knn, ratio=0.8)
     result = filter_points(*keypoints, knn, ratio=0.8)

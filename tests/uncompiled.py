@@ -51,7 +51,7 @@ class Pointer:
         self.values[self._index(n)] = value
 
 
-class Anything:
+class Anything(contextlib.nullcontext[None]):
     """Whatever decorates a function or opens a block without the interpreter's lock."""
 
     def __getattr__(self, name: str) -> Anything:
@@ -59,12 +59,6 @@ class Anything:
 
     def __call__(self, *given: Any, **_: Any) -> Any:
         return given[0] if given and callable(given[0]) else self
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *_: object) -> None:
-        pass
 
 
 def wrapped(kind: Any, bits: int) -> Callable[[Any], Any]:
@@ -77,16 +71,9 @@ def as_pointer(value: Any) -> Pointer:
 
 #: What becomes of a value where it is given to a name of a type of C. Indices are Python's integers.
 CONVERSIONS: dict[str, Callable[[Any], Any]] = {
-    "Py_ssize_t": int,
-    "longlong": np.int64,
-    "int": int,
-    "bint": bool,
-    "uint": wrapped(np.uint32, 32),
-    "ulonglong": wrapped(np.uint64, 64),
-    "uchar": wrapped(np.uint8, 8),
-    "float": np.float32,
-    "double": np.float64,
-}
+    "Py_ssize_t": int, "longlong": np.int64, "int": int, "bint": bool, "uint": wrapped(np.uint32, 32),
+    "ulonglong": wrapped(np.uint64, 64), "uchar": wrapped(np.uint8, 8), "float": np.float32, "double": np.float64,
+}  # fmt: skip
 
 
 def guarded(function: Callable[[float], float], otherwise: Callable[[float], float]) -> Callable[[float], float]:

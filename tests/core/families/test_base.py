@@ -61,16 +61,12 @@ class Case(NamedTuple):
     exact: Callable[[np.random.Generator, int], Array]
 
 
-def of_matrix(residuals: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
-    return lambda data, model: residuals(data, model.reshape(3, 3))
-
-
 CASES = {
     "lines": Case(Lines(), lambda data, line: np.abs(data @ line[:2] + line[2]) / np.hypot(*line[:2]), on_a_line),
     "circles": Case(Circles(), lambda data, of: np.abs(np.linalg.norm(data - of[:2], axis=1) - of[2]), on_a_circle),
     "algebraic circles": Case(AlgebraicCircles(), algebraic_circle_residuals, on_a_circle),
-    "homographies": Case(BOTH[0], of_matrix(naive.transfer_error), pairs_of(plane)),
-    "fundamental": Case(BOTH[1], of_matrix(naive.sampson_distance), pairs_of(motion)),
+    "homographies": Case(BOTH[0], lambda data, H: naive.transfer_error(data, H.reshape(3, 3)), pairs_of(plane)),
+    "fundamental": Case(BOTH[1], lambda data, F: naive.sampson_distance(data, F.reshape(3, 3)), pairs_of(motion)),
     "algebraic homographies": Case(AlgebraicHomographies(), cross_product_residuals, pairs_of(plane)),
     "algebraic fundamental": Case(AlgebraicFundamentalMatrices(), epipolar_residuals, pairs_of(motion)),
 }

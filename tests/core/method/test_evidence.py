@@ -141,12 +141,6 @@ def test_a_model_counts_matches_of_a_keypoint_as_one_the_nearest_first(seed: int
 # Candidates
 
 
-def translations(by: np.ndarray) -> Models:
-    """Translations, as homographies (m, 9) of unit norm."""
-    matrices = np.array([[1, 0, dx, 0, 1, dy, 0, 0, 1] for dx, dy in by])
-    return Models.of_family(matrices / np.linalg.norm(matrices, axis=1, keepdims=True), 0)
-
-
 def among(data: np.ndarray, seed: int = 9) -> Problem:
     """Matches and their decoys, which are the matches, shuffled."""
     i, j = np.random.default_rng(seed).integers(0, len(data), (2, 400))
@@ -157,7 +151,9 @@ def test_false_alarms_are_rarer_than_one_a_search() -> None:
     """Of 200 models tried in mismatches alone less than one is expected to be stage.meaningful."""
     alarms = []
     for seed in range(30):
-        models = translations(np.random.default_rng(seed).uniform(-300, 300, (200, 2)))
+        translations = np.random.default_rng(seed).uniform(-300, 300, (200, 2))
+        matrices = np.array([[1, 0, dx, 0, 1, dy, 0, 0, 1] for dx, dy in translations])
+        models = Models.of_family(matrices / np.linalg.norm(matrices, axis=1, keepdims=True), 0)
         problem = among(mismatches(150, 100 + seed), seed)
         alarms.append(len(stage.meaningful(stage.candidates(models, problem.matches.data, problem), problem, 200)))
     assert np.mean(alarms) < 1.0

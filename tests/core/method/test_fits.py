@@ -52,7 +52,8 @@ def test_a_refit_is_the_fit_by_tukey_s_biweights_within_the_radius(family: TwoVi
     data, start = MAKE[name](60, 2.0), fitted_to(name, 60)
     residuals = naive.RESIDUALS[name](data, start)
     radius = float(np.quantile(residuals, 0.7))
-    weights = naive.biweights(residuals, radius) / naive.factor_of_equations(name, data, start)
+    biweights = np.where(residuals < radius, (1.0 - (residuals / radius) ** 2) ** 2, 0.0)
+    weights = biweights / naive.factor_of_equations(name, data, start)
     same(refitted(family, data, start, radius)[0], naive.FITS[name](data, weights))
 
 
