@@ -9,6 +9,7 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
+from many_pairs import problem
 from posed_views import CAMERA1, CAMERA2, WALL, filtered, on_plane, views
 from scipy.sparse import csr_array
 
@@ -17,6 +18,7 @@ from ruzhash_cv import Camera, filter_points, find_essential_matrix, find_fundam
 from ruzhash_cv.datasets import fetch_adelaidermf, load_pair
 from ruzhash_cv.models import FundamentalMatrices, Homographies, Lines, sampson_distance, transfer_error
 from ruzhash_cv.paper import RuzHashForest, VoronoiForest, ruzhash
+from ruzhash_cv.pipelines import filter_pairs
 
 T, V, INDEX = TypeError, ValueError, IndexError
 SOME, SQUARE = np.zeros((4, 2)), [[0, 1, 2, 3]]
@@ -191,6 +193,7 @@ TABLE: list[tuple[Callable[..., Any], type[Exception], str]] = [
     (partial(rc.select_matches, [()], [True]), T, r"`matches\[0\]` is kept .* cv2.DMatch, got \(\)"),
     (partial(rc.select_matches, "ab", [True, True]), T, "`matches` must be a sequence, got str"),
     (partial(rc.select_matches, [(), ()], [0.5, 1.0]), T, "`inlier_mask` must be a FilterResult or a mask of bool"),
+    (partial(rc.select_matches, FLAT[:2], np.ma.masked_array(MASK, [False, True])), T, "`inlier_mask` must be .*, got dtype float64"),
     # Single models, and all structures
     *((partial(find, SOME, SOME, method), T, r"`method` must be one of OpenCV's robust methods.*`threshold=`")
       for find in (find_homography, find_fundamental_matrix) for method in (3.0, "RANSAC", True)),
@@ -285,10 +288,37 @@ TABLE: list[tuple[Callable[..., Any], type[Exception], str]] = [
     (partial(embedded, sigma=1.0, k=-1), V, "`k` must be a finite number above 0, got -1"),
     (partial(embedded, sigma=1.0, binray=True), T, "binray"),
     (partial(paper.embed_preferences, np.zeros(2), sigma=1.0), V, r"`residuals` must have shape \(n, m\), got \(2,\)"),
+    (partial(paper.sample_models, [1.0, 2.0, 3.0], Lines(), n_models=1), V, r"`data` must have shape \(n, d\), got \(3,\)"),
     (partial(paper.paper_forest, "RHF-C"), V, r"`method` must be one of 'PIF', .* got 'RHF-C'"),
     (partial(load_pair, "table"), V, "`name` must be one of 'facade', 'desk', 'rigid', 'plane', got 'table'"),
     (partial(fetch_adelaidermf, "barsmith"), V, r"one of the 38 .* got 'barsmith'; did you mean 'barrsmith'"),
     (partial(fetch_adelaidermf, "zzz"), V, "ADELAIDERMF_NAMES lists them all"),
+    # Many pairs, before any is read
+    *((partial(filter_pairs, (1 / 0 for _ in range(1)), **options), error, message) for options, error, message in (
+        ({"treshold": 3.0}, T, "filter_pairs got an unexpected option 'treshold'; there are model, threshold"),
+        ({"points1": 3.0}, T, "unexpected option 'points1'"),
+        ({"threshold": -3.0}, V, "`threshold` must be a finite number above 0, got -3"),
+        ({"model": "affine"}, V, "`model` must be one of"),
+        ({"keep_stationary": "False"}, T, "`keep_stationary` must be True or False, got 'False'"),
+        ({"rng": None}, T, "`rng` must be an integer, got None"),
+        ({"rng": np.random.default_rng()}, T, "`rng` must be an integer, got Generator"),
+        ({"rng": -1}, V, "`rng` must be at least 0, got -1"),
+        ({"batch_size": 0}, V, "`batch_size` must be at least 1, got 0"),
+        ({"n_jobs": 0}, V, "`n_jobs` must be at least 1, got 0"),
+        ({"n_jobs": -1.0}, T, "`n_jobs` must be an integer, got -1.0"))),
+    *((lambda pair=pair: list(filter_pairs([pair])), T, message) for pair, message in (
+        (("a", [[0, 0]]), r"`pairs` must hold \(key, points1, points2\) or .* got 2 entries"),
+        (7, "`pairs` must hold .* got int"),
+        ((0.5, *problem(0)), "a key must be an int, str, bytes, path or a tuple of these, got 0.5"),
+        ((["a", "b"], *problem(0)), r"a key must be .* got \['a', 'b'\]"),
+        (("a", *problem(0), 3.0), "`own` of the pair 'a' must be a mapping, got float"),
+        (("a", *problem(0), {"pixels": 2}), "the pair 'a' got an unexpected option 'pixels'"))),
+    # Families
+    *((partial(call, np.ones((60, 4)), *given, np.ones((40, width))), V, rf"models must have shape \(m, 9\), got \(40, {width}\)")
+      for family in (Homographies(), FundamentalMatrices()) for width in (0, 1, 8, 18)
+      for call, given in ((family.squared_residuals, ()), (family.fit, [np.ones((40, 60))]), (family.step, [np.ones((40, 60))]))),
+    *((partial(Homographies().fit, np.ones((60, 4)), np.ones(shape), np.ones((40, 9))), V, "weights must have shape")
+      for shape in ((40, 1), (40, 59), (60, 40), (59,))),
     # Pictures and pages
     (partial(crossing, MASK, show="all"), V, "`show` must be one of 'kept', 'flagged', 'both', 'apart', got 'all'"),
     (partial(crossing, MASK, max_lines=-1), V, "`max_lines` must be at least 0, got -1"),

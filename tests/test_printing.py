@@ -41,7 +41,7 @@ SCENE = result(
 )
 
 
-def test_a_result_prints_counts_and_the_table_of_motions_and_planes() -> None:
+def test_a_result_prints_counts_and_the_table_of_motions_and_planes_or_why_nothing_is_kept() -> None:
     assert str(SCENE).splitlines() == [
         "matches 310",
         "kept    300",
@@ -54,6 +54,7 @@ def test_a_result_prints_counts_and_the_table_of_motions_and_planes() -> None:
         "motion 1     lone plane        90    30 %   0.500 px  0.100 px      10.0",
         "motion 2     lone plane        10  3.33 %    3.25 px  0.800 px      90.0  stationary",
     ]
+    assert str(UNDECIDED).splitlines()[3:] == ["reason  3 distinct matches, at least <8> are needed"]
 
 
 def test_the_search_prints_in_one_line() -> None:
@@ -89,10 +90,6 @@ def test_a_notebook_shows_the_same_table() -> None:
 )
 def test_a_result_is_shown_in_one_line(given: FilterResult, shown: str) -> None:
     assert repr(given) == f"<FilterResult: {shown}>"
-
-
-def test_a_result_that_decided_nothing_prints_the_reason() -> None:
-    assert str(UNDECIDED).splitlines()[3:] == ["reason  3 distinct matches, at least <8> are needed"]
 
 
 def test_rows_without_a_match_are_not_flagged() -> None:

@@ -10,7 +10,7 @@ from stand_ins import CudaArray, Tensor
 
 import ruzhash_cv
 from ruzhash_cv import as_correspondences, filter_matches, filter_points
-from ruzhash_cv._validation import as_generator, as_mask, as_points, check_int, check_n_jobs
+from ruzhash_cv._validation import as_generator, as_points, check_int, check_n_jobs
 
 
 @pytest.mark.parametrize("value", [3, np.int64(3), np.uint8(3)])
@@ -130,11 +130,6 @@ def test_masked_points_are_flagged_as_those_that_are_not_finite(hide: Any) -> No
     expected = filter_points(first, second)
     assert np.flatnonzero(~result.inlier_mask).tolist() == [3, 9]
     assert result.anomaly_scores.tolist() == expected.anomaly_scores.tolist()
-
-
-def test_masked_entries_without_a_meaning_are_refused() -> None:
-    with pytest.raises(TypeError, match=r"`inlier_mask` must be .* mask of bool or uint8, got dtype float64"):
-        as_mask(np.ma.masked_array([True, False], [False, True]), "inlier_mask", 2)
 
 
 DAYS = pd.date_range("2020", periods=2)

@@ -112,8 +112,3 @@ def test_samples_are_uniform_without_repetition() -> None:
     counts = np.unique(rows, axis=0, return_counts=True)[1]
     assert len(counts) == 20
     assert np.abs(counts - 300).max() < 5 * np.sqrt(300 * 0.95)
-
-
-def test_points_to_sample_need_two_axes() -> None:
-    with pytest.raises(ValueError, match=r"`data` must have shape \(n, d\), got \(3,\)"):
-        paper.sample_models([1.0, 2.0, 3.0], Lines(), n_models=1)

@@ -96,43 +96,6 @@ def test_a_bad_pair_is_told_and_the_others_go_on(expected: dict[Any, str], backe
     assert all(str(reason).startswith(("TypeError: `points1`", "ValueError: `")) for reason in reasons.values())
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"treshold": 3.0}, TypeError, "filter_pairs got an unexpected option 'treshold'; there are model, threshold"),
-        ({"points1": 3.0}, TypeError, "unexpected option 'points1'"),
-        ({"threshold": -3.0}, ValueError, "`threshold` must be a finite number above 0, got -3"),
-        ({"model": "affine"}, ValueError, "`model` must be one of"),
-        ({"keep_stationary": "False"}, TypeError, "`keep_stationary` must be True or False, got 'False'"),
-        ({"rng": None}, TypeError, "`rng` must be an integer, got None"),
-        ({"rng": np.random.default_rng()}, TypeError, "`rng` must be an integer, got Generator"),
-        ({"rng": -1}, ValueError, "`rng` must be at least 0, got -1"),
-        ({"batch_size": 0}, ValueError, "`batch_size` must be at least 1, got 0"),
-        ({"n_jobs": 0}, ValueError, "`n_jobs` must be at least 1, got 0"),
-        ({"n_jobs": -1.0}, TypeError, "`n_jobs` must be an integer, got -1.0"),
-    ],
-)
-def test_options_are_checked_before_anything_is_read(options: Any, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        filter_pairs(iter([1 / 0 for _ in ()]), **options)
-
-
-@pytest.mark.parametrize(
-    ("pair", "message"),
-    [
-        (("a", [[0, 0]]), r"`pairs` must hold \(key, points1, points2\) or .* got 2 entries"),
-        (7, "`pairs` must hold .* got int"),
-        ((0.5, *problem(0)), "a key must be an int, str, bytes, path or a tuple of these, got 0.5"),
-        ((["a", "b"], *problem(0)), r"a key must be .* got \['a', 'b'\]"),
-        (("a", *problem(0), 3.0), "`own` of the pair 'a' must be a mapping, got float"),
-        (("a", *problem(0), {"pixels": 2}), "the pair 'a' got an unexpected option 'pixels'"),
-    ],
-)
-def test_invalid_pair_is_rejected(pair: Any, message: str) -> None:
-    with pytest.raises(TypeError, match=message):
-        list(filter_pairs([pair]))
-
-
 def test_the_error_of_the_input_is_the_callers() -> None:
     def broken() -> Iterator[Any]:
         yield from pairs(range(3))
