@@ -16,9 +16,10 @@ from scipy.sparse import csr_array
 import ruzhash_cv as rc
 from ruzhash_cv import Camera, filter_points, find_essential_matrix, find_fundamental_matrix, find_homography, paper
 from ruzhash_cv.datasets import fetch_adelaidermf, load_pair
-from ruzhash_cv.models import FundamentalMatrices, Homographies, Lines, sampson_distance, transfer_error
+from ruzhash_cv.models import Circles, FundamentalMatrices, Homographies, Lines, sampson_distance, transfer_error
 from ruzhash_cv.paper import RuzHashForest, VoronoiForest, ruzhash
 from ruzhash_cv.pipelines import filter_pairs
+from ruzhash_cv.sklearn import PreferenceIsolationForest
 
 T, V, INDEX = TypeError, ValueError, IndexError
 SOME, SQUARE = np.zeros((4, 2)), [[0, 1, 2, 3]]
@@ -28,6 +29,7 @@ FLAT = [cv2.DMatch(0, 0, 0.1), cv2.DMatch(1, 1, 0.5), cv2.DMatch(2, 0, 0.9)]
 KNN = [(match, cv2.DMatch(match.queryIdx, 1, 1.0)) for match in FLAT]
 OF_IMAGES = [cv2.DMatch(0, 1, number, 0.1) for number in range(9)]
 RAYS = np.ones((10, 3))
+ROWS = np.array([[0.3, -2.9], [0.1, 0.4], [1.0, 2.0], [0.5, 0.5], [2.0, 0.0]])
 WALL_SEEN = views(on_plane(WALL, 60, np.random.default_rng(0)))
 FOLDING, BOTH = Camera(CAMERA1, [-40.0, 0.0, 0.0, 0.0]), (CAMERA1, CAMERA2)
 
@@ -319,6 +321,23 @@ TABLE: list[tuple[Callable[..., Any], type[Exception], str]] = [
       for call, given in ((family.squared_residuals, ()), (family.fit, [np.ones((40, 60))]), (family.step, [np.ones((40, 60))]))),
     *((partial(Homographies().fit, np.ones((60, 4)), np.ones(shape), np.ones((40, 9))), V, "weights must have shape")
       for shape in ((40, 1), (40, 59), (60, 40), (59,))),
+    # The detector of scikit-learn
+    *((partial(PreferenceIsolationForest(**options).fit, rows), error, message) for options, rows, error, message in (
+        ({"family": "lines"}, ROWS, V, "`family` must be one of 'points', a ModelFamily, got 'lines'"),
+        ({"family": Lines}, ROWS, T, "`family` must be a ModelFamily, .*, got the class Lines"),
+        ({"contamination": 0.6}, ROWS, V, r"`contamination` must lie between 0 and 0.5, got 0.6"),
+        ({"contamination": "some"}, ROWS, V, r"`contamination` must be one of 'auto', a number in \(0, 0.5\], got 'some'"),
+        ({"noise_scale": -1.0}, ROWS, V, "`noise_scale` must be a finite number above 0, got -1.0"),
+        ({"n_models": 0}, ROWS, V, "`n_models` must be at least 1, got 0"),
+        ({"n_estimators": 0}, ROWS, V, "`n_estimators` must be at least 1, got 0"),
+        ({"max_samples": 0}, ROWS, V, "`max_samples` must be at least 1, got 0"),
+        ({"max_samples": 0.5}, ROWS, T, "`max_samples` must be an integer, got 0.5"),
+        ({"max_samples": "all"}, ROWS, V, "`max_samples` must be one of 'auto', an integer, got 'all'"),
+        ({"family": Circles()}, np.eye(2), V, r"`X` must have at least 3 rows, .* got 2"),
+        ({"family": Lines()}, np.ones((9, 2)), V, "`X` must have samples that make models of the family, got 1000 that make none"),
+        ({"family": Lines()}, ROWS[:, :1], V, r"`family` \(line\) fails on points of 1 coordinates, as `X` has"),
+        ({"family": Circles()}, np.eye(3), V, r"`family` \(circle\) fails on points of 3 coordinates, as `X` has"),
+        ({"family": Circles()}, ROWS * 1e155, V, r"`X` must have coordinates below 1e\+60, got 2.9e\+155"))),
     # Pictures and pages
     (partial(crossing, MASK, show="all"), V, "`show` must be one of 'kept', 'flagged', 'both', 'apart', got 'all'"),
     (partial(crossing, MASK, max_lines=-1), V, "`max_lines` must be at least 0, got -1"),

@@ -18,10 +18,8 @@ CONDA = {"opencv-python>=4.10.0.84": "py-opencv>=4.10"}
 def test_the_conda_recipe_has_the_version_and_the_dependencies_of_the_package() -> None:
     for key, section, others in (("dependencies", "run", ["python"]), ("requires", "host", ["python", "pip"])):
         listed = re.search(rf"^{key} = \[(.*?)\]$", PYPROJECT, re.DOTALL | re.MULTILINE)
-        assert listed is not None
         wanted = [CONDA.get(each, each) for each in re.findall(r'"(.*?)"', listed[1])]
         listing = re.search(rf"^  {section}:\n((?:    .*\n)*)", RECIPE, re.MULTILINE)
-        assert listing is not None
         found = [line.replace(" ", "") for line in re.findall(r"^    - (.*)$", listing[1], re.MULTILINE)]
         assert sorted(found) == sorted([*others, *wanted])
     assert f'version: "{ruzhash_cv.__version__}"' in RECIPE

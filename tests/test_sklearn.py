@@ -20,7 +20,6 @@ from ruzhash_cv.paper import RuzHashForest, embed_preferences
 from ruzhash_cv.sklearn import PreferenceIsolationForest
 
 Array = np.ndarray
-ROWS = np.array([[0.3, -2.9], [0.1, 0.4], [1.0, 2.0], [0.5, 0.5], [2.0, 0.0]])
 
 
 @pytest.mark.parametrize(
@@ -119,31 +118,6 @@ def test_new_rows_are_scored_one_by_one_as_together() -> None:
     together = detector.score_samples(far)
     np.testing.assert_allclose([detector.score_samples(row[None])[0] for row in far], together)
     assert together[0] == together[1] == detector.score_samples(np.vstack([points, far])).min()
-
-
-@pytest.mark.parametrize(
-    ("options", "rows", "message"),
-    [
-        ({"family": "lines"}, ROWS, "`family` must be one of 'points', a ModelFamily, got 'lines'"),
-        ({"family": Lines}, ROWS, "`family` must be a ModelFamily, .*, got the class Lines"),
-        ({"contamination": 0.6}, ROWS, r"`contamination` must lie between 0 and 0.5, got 0.6"),
-        ({"contamination": "some"}, ROWS, r"`contamination` must be one of 'auto', a number in \(0, 0.5\], got 'some'"),
-        ({"noise_scale": -1.0}, ROWS, "`noise_scale` must be a finite number above 0, got -1.0"),
-        ({"n_models": 0}, ROWS, "`n_models` must be at least 1, got 0"),
-        ({"n_estimators": 0}, ROWS, "`n_estimators` must be at least 1, got 0"),
-        ({"max_samples": 0}, ROWS, "`max_samples` must be at least 1, got 0"),
-        ({"max_samples": 0.5}, ROWS, "`max_samples` must be an integer, got 0.5"),
-        ({"max_samples": "all"}, ROWS, "`max_samples` must be one of 'auto', an integer, got 'all'"),
-        ({"family": Circles()}, np.eye(2), r"`X` must have at least 3 rows, .* got 2"),
-        ({"family": Lines()}, np.ones((9, 2)), "`X` must have samples that make models of the family, got 1000 that make none"),
-        ({"family": Lines()}, ROWS[:, :1], r"`family` \(line\) fails on points of 1 coordinates, as `X` has"),
-        ({"family": Circles()}, np.eye(3), r"`family` \(circle\) fails on points of 3 coordinates, as `X` has"),
-        ({"family": Circles()}, ROWS * 1e155, r"`X` must have coordinates below 1e\+60, got 2.9e\+155"),
-    ],
-)  # fmt: skip
-def test_bad_arguments_are_named(options: dict[str, Any], rows: Array, message: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=message):
-        PreferenceIsolationForest(**options).fit(rows)
 
 
 def test_max_samples_auto_is_256_as_in_scikit_learn() -> None:

@@ -29,7 +29,6 @@ def held(path: Path) -> list[Any]:
 def added(out: Path, images: Path | None, names: Any = ("a.png", "b.png"), *given: Any) -> Any:
     """Return the row of one pair, the case's if no other is given, in a new folder of pages."""
     with open_pages(out, images) as pages:
-        assert pages is not None
         pages.add(names, *(given or (POINTS, CASE.result)))
     (row,) = held(out / "pairs.js")
     return row
@@ -84,7 +83,6 @@ def test_each_pair_has_one_row_also_after_killed_and_repeated_runs(tmp_path: Pat
     rows = tmp_path / "out" / "pairs.js"
     for cut in (9, 0, 0):
         with open_pages(tmp_path / "out", None) as pages:
-            assert pages is not None
             pages.add(("a.png", "b.png"), POINTS, CASE.result)
             pages.add(("a.png", "c.png"), POINTS, CASE.result)
         assert [row["image2"] for row in held(rows)] == ["b.png", "c.png"]
@@ -120,7 +118,6 @@ def test_photographs_outside_the_folder_and_devices_are_never_read(tmp_path: Pat
     os.mkfifo(images / "fifo")
     name = name.format(tmp_path)
     with open_pages(tmp_path / "pages", images) as pages:
-        assert pages is not None
         pages.add((name, "b.png"), POINTS, CASE.result)
         assert [*pages.not_shown.items()] == [(name, f"{name!r} is not a file in {images}")]
     (row,) = held(tmp_path / "pages" / "pairs.js")

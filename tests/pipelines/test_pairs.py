@@ -263,7 +263,6 @@ def test_ctrl_c_ends_the_call_and_its_workers() -> None:
     bare = {**os.environ, "PATH": ""}  # without pgrep, as in a slim container
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     process = subprocess.Popen(command, **pipes, start_new_session=True, env=bare)  # type: ignore[call-overload]
-    assert process.stdout is not None
     for _ in range(3):
         process.stdout.readline()
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does it: to the workers too

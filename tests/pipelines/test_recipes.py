@@ -21,10 +21,11 @@ RECIPES = (Path(__file__).parents[2] / "docs" / "recipes.md").read_text(encoding
 N, TRUE = 60, 40
 
 
-def recipe(words: str) -> str:
-    """Return the only code of the recipes that holds some words."""
-    (found,) = [code for code in re.findall(r"```python\n(.*?)```", RECIPES, re.DOTALL) if words in code]
-    return str(found)
+def ran(words: str, **held: Any) -> dict[str, Any]:
+    """Run the only code of the recipes that holds some words, on names and what they hold, and return all of them."""
+    (code,) = [code for code in re.findall(r"```python\n(.*?)```", RECIPES, re.DOTALL) if words in code]
+    exec(code, held)
+    return held
 
 
 def points() -> tuple[np.ndarray, np.ndarray]:
@@ -56,20 +57,19 @@ def test_opencv() -> None:
     matches = [(cv2.DMatch(i, i, 1.0), cv2.DMatch(i, (i + 1) % N, 2.0)) for i in range(N)]
     held: dict[str, Any] = {"img1": image, "img2": image, "kp1": kp1, "kp2": kp2, "matches": matches}
     for words in ("as_correspondences", "panorama", "stereoRectifyUncalibrated"):
-        exec(recipe(words), held)
+        held = ran(words, **held)
     assert held["panorama"].shape == (600, 1600)
     rows = [cv2.perspectiveTransform(held[f"points{n}"][:, None], held[f"H{n}"])[:, 0, 1] for n in (1, 2)]
     assert np.median(np.abs(rows[0] - rows[1])) < 0.5
     held["frames"], held["K"] = [(kp1, kp2, matches)] * 2, np.array([[900.0, 0, 400], [0, 900, 300], [0, 0, 1]])
-    exec(recipe("has_baseline"), held)
+    held = ran("has_baseline", **held)
     step = -held["R"].T @ held["t"]
     np.testing.assert_allclose(held["position"], step + held["R"].T @ step)
 
 
 def test_video() -> None:
     frames = [cv2.imread(str(data_folder() / f"clip{number}.jpg"), cv2.IMREAD_GRAYSCALE) for number in (1, 2, 3)]
-    held: dict[str, Any] = {"frames": frames}
-    exec(recipe("calcOpticalFlowPyrLK"), held)
+    held = ran("calcOpticalFlowPyrLK", frames=frames)
     assert len(held["followed"]) > 150
     assert len(held["result"].motions) >= 2
     assert held["result"].inlier_mask.mean() > 0.8
@@ -83,8 +83,7 @@ def test_copies_of_one_object() -> None:
     points1 = np.vstack([*(label[rows] for rows in chosen), label[rng.integers(60, size=250)]])
     seen = [0.5 * label[rows] + place for place, rows in zip(places, chosen, strict=True)]
     points2 = np.vstack([*seen, rng.uniform(0, [2500, 800], (250, 2))]) + rng.normal(0, 0.5, (754, 2))
-    held: dict[str, Any] = {"points1": points1, "points2": points2, "width": 300, "height": 300}
-    exec(recipe("copy.matrix"), held)
+    held = ran("copy.matrix", points1=points1, points2=points2, width=300, height=300)
     outlines = [cv2.perspectiveTransform(held["corners"], copy.matrix)[0] for copy in held["copies"]]
     assert len(outlines) == 12
     for place in places:
@@ -95,12 +94,9 @@ def test_lightglue(tensor: Any) -> None:
     first, second = points()
     shuffled = np.random.default_rng(1).permutation(N)
     pairs = np.stack([np.arange(N), np.argsort(shuffled)], axis=1)
-    held: dict[str, Any] = {
-        "feats0": {"keypoints": tensor(first)},
-        "feats1": {"keypoints": tensor(second[shuffled])},
-        "matches01": {"matches": tensor(pairs), "scores": tensor(np.linspace(0, 1, N))},
-    }
-    exec(recipe("rbd(x)"), held)
+    feats0, feats1 = {"keypoints": tensor(first)}, {"keypoints": tensor(second[shuffled])}
+    matches01 = {"matches": tensor(pairs), "scores": tensor(np.linspace(0, 1, N))}
+    held = ran("rbd(x)", feats0=feats0, feats1=feats1, matches01=matches01)
     assert numbers(held["matches"]).tolist() == pairs[:TRUE].tolist()
     assert numbers(held["scores"]).tolist() == np.linspace(0, 1, N)[:TRUE].tolist()
 
@@ -109,27 +105,23 @@ def test_kornia(tensor: Any) -> None:
     frames = [np.zeros((1, N, 2, 3), np.float32) for _ in range(2)]
     for frame, positions in zip(frames, points(), strict=True):
         frame[0, :, :, :2], frame[0, :, :, 2] = 9 * np.eye(2), positions
-    pairs = np.stack([np.arange(N)] * 2, axis=1)
-    held: dict[str, Any] = {"lafs1": tensor(frames[0]), "lafs2": tensor(frames[1])}
-    held |= {"dists": tensor(np.ones((N, 1))), "idxs": tensor(pairs)}
-    exec(recipe("lafs1"), held)
+    pairs, (lafs1, lafs2) = np.stack([np.arange(N)] * 2, axis=1), map(tensor, frames)
+    held = ran("lafs1", lafs1=lafs1, lafs2=lafs2, dists=tensor(np.ones((N, 1))), idxs=tensor(pairs))
     assert numbers(held["idxs"]).tolist() == pairs[:TRUE].tolist()
     assert numbers(held["dists"]).shape == (TRUE, 1)
 
 
 def test_kornia_s_ransac(tensor: Any) -> None:
-    held: dict[str, Any] = {f"points{number}": tensor(each) for number, each in enumerate(points())}
-    exec(recipe("inliers0, inliers1"), held)
+    held = ran("inliers0, inliers1", **{f"points{number}": tensor(each) for number, each in enumerate(points())})
     assert numbers(held["inliers0"]).tolist() == points()[0][:TRUE].tolist()
 
 
 def test_superglue(tensor: Any) -> None:
     first, second = points()
     matches0 = np.where(np.arange(N) % 10 == 0, -1, np.arange(N))
-    held: dict[str, Any] = {"pred": {"keypoints0": [tensor(first)], "keypoints1": [tensor(second)]}}
-    whole = matches0[None].copy()
-    held["pred"]["matches0"] = torch_tensor(whole) if tensor is torch_tensor else whole
-    exec(recipe('pred["matches0"]'), held)
+    whole = torch_tensor(matches0[None].copy()) if tensor is torch_tensor else matches0[None].copy()
+    pred = {"keypoints0": [tensor(first)], "keypoints1": [tensor(second)], "matches0": whole}
+    held = ran('pred["matches0"]', pred=pred)
     assert held["pred"]["matches0"].tolist() == [np.where(np.arange(N) < TRUE, matches0, -1).tolist()]
 
 
@@ -139,39 +131,32 @@ def test_a_pair_for_colmap(tmp_path: Path) -> None:
     camera = pycolmap.Camera(model="SIMPLE_PINHOLE", width=640, height=480, params=[500, 320, 240], camera_id=1)
     with pycolmap.Database.open(tmp_path / "database.db") as database:
         database.write_camera(camera, use_camera_id=True)
-        ids = [1, 2]
-        for image, each in zip(ids, (first, second), strict=True):
+        for image, each in ((1, first), (2, second)):
             database.write_image(pycolmap.Image(name=f"{image}", camera_id=1, image_id=image), use_image_id=True)
             database.write_keypoints(image, each)
-        database.write_matches(*ids, np.stack([np.arange(N)] * 2, axis=1).astype(np.uint32))
-        exec(recipe("two_view_geometry"), {"database": database, "id1": ids[0], "id2": ids[1]})
-        written = database.read_two_view_geometry(*ids)
+        database.write_matches(1, 2, np.stack([np.arange(N)] * 2, axis=1).astype(np.uint32))
+        ran("two_view_geometry", database=database, id1=1, id2=2)
+        written = database.read_two_view_geometry(1, 2)
     assert written.inlier_matches[:, 0].tolist() == list(range(TRUE))
     assert int(written.config) == 6
 
 
 def test_loftr(tensor: Any) -> None:
     first, second = points()
-    held: dict[str, Any] = {"n_pairs": 2}
-    held["correspondences"] = {
-        "keypoints0": tensor(np.vstack([first[:9], first])),
-        "keypoints1": tensor(np.vstack([second[:9], second])),
-        "batch_indexes": tensor(np.repeat([0, 1], [9, N])),
-    }
-    exec(recipe("batch_indexes"), held)
+    both = {f"keypoints{number}": tensor(np.vstack([each[:9], each])) for number, each in enumerate((first, second))}
+    held = ran("batch_indexes", n_pairs=2, correspondences=both | {"batch_indexes": tensor(np.repeat([0, 1], [9, N]))})
     assert held["result"].inlier_mask.tolist() == [True] * TRUE + [False] * (N - TRUE)
 
 
 def test_roma(tensor: Any) -> None:
     first, second = points()
-    held: dict[str, Any] = {"points0": tensor(first), "points1": tensor(second)}
-    held |= {"matches": tensor(np.hstack([first, second])), "certainty": tensor(np.linspace(0, 1, N))}
-    exec(recipe("certainty"), held)
+    matches, certainty = tensor(np.hstack([first, second])), tensor(np.linspace(0, 1, N))
+    held = ran("certainty", points0=tensor(first), points1=tensor(second), matches=matches, certainty=certainty)
     assert numbers(held["matches"]).tolist() == np.hstack([first, second])[:TRUE].tolist()
 
 
 def test_circles(capsys: pytest.CaptureFixture[str]) -> None:
-    exec(recipe("Circles"), {"points": make_shape("circle5").points})
+    ran("Circles", points=make_shape("circle5").points)
     assert len(capsys.readouterr().out.splitlines()) == 5
 
 
@@ -180,23 +165,20 @@ def test_a_family_of_ones_own() -> None:
     x = rng.uniform(-2, 2, 160)
     y = np.where(np.arange(160) < 80, x**2 - 1, 0.5 - 0.7 * x**2 + x)
     drawn = np.vstack([np.column_stack([x, y + rng.normal(0, 0.01, 160)]), rng.uniform(-3, 3, (80, 2))])
-    held: dict[str, Any] = {"points": drawn}
-    exec(recipe("class Parabolas"), held)
+    held = ran("class Parabolas", points=drawn)
     found = held["curves"].models[np.argsort(held["curves"].models[:, 0])]
     np.testing.assert_allclose(found, [[-0.7, 1.0, 0.5], [1.0, 0.0, -1.0]], atol=0.02)
 
 
 def test_scikit_learn() -> None:
     shape = make_shape("stair4")
-    held: dict[str, Any] = {"points": shape.points}
-    exec(recipe("ruzhash_cv.sklearn"), held)
+    held = ran("ruzhash_cv.sklearn", points=shape.points)
     assert ((held["labels"] == 1) == (shape.labels >= 0)).mean() > 0.9
 
 
 def test_vismatch() -> None:
     first, second = points()
-    held: dict[str, Any] = {"matcher": SimpleNamespace(ransac_reproj_thresh=3.0)}
-    exec(recipe("compute_ransac"), held)
+    held = ran("compute_ransac", matcher=SimpleNamespace(ransac_reproj_thresh=3.0))
     model, one, two = held["matcher"].compute_ransac(first, second)
     np.testing.assert_allclose(model, [[1, 0, 40], [0, 1, 5], [0, 0, 1]], atol=1e-3)
     assert (one.tolist(), two.tolist()) == (first[:TRUE].tolist(), second[:TRUE].tolist())
@@ -208,8 +190,7 @@ def test_glue_factory(n_true: int, monkeypatch: pytest.MonkeyPatch) -> None:
     base = SimpleNamespace(BaseEstimator=type("BaseEstimator", (), {"conf": SimpleNamespace(ransac_th=3.0)}))
     for name in ("gluefactory", "gluefactory.robust_estimators", "gluefactory.robust_estimators.base_estimator"):
         monkeypatch.setitem(sys.modules, name, base)
-    held: dict[str, Any] = {}
-    exec(recipe("class RuzHash"), held)
+    held = ran("class RuzHash")
     data = {f"m_kpts{side}": torch_tensor(each[:n_true]) for side, each in enumerate(points())}
     estimate = held["RuzHash"]()._forward(data)
     assert estimate["success"] is (n_true > 0)
@@ -218,8 +199,7 @@ def test_glue_factory(n_true: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_rtabmap() -> None:
-    held: dict[str, Any] = {}
-    exec(recipe("ruzhash_matcher.py"), held)
+    held = ran("ruzhash_matcher.py")
     held["init"](64, 0.2, 20, 1, "indoor")
     descriptors, shuffled = np.eye(N, dtype=np.float32), np.random.default_rng(1).permutation(N)
     first, second = points()
@@ -231,8 +211,7 @@ def test_rtabmap() -> None:
 
 def test_missing_points() -> None:
     first, second = points()
-    held: dict[str, Any] = {"points1": first, "points2": second, "occluded": np.arange(N) < 3}
-    exec(recipe("occluded"), held)
+    held = ran("occluded", points1=first, points2=second, occluded=np.arange(N) < 3)
     assert np.flatnonzero(held["result"].inlier_mask).tolist() == list(range(3, TRUE))
 
 
@@ -245,8 +224,8 @@ def listed() -> Iterator[dict[str, Any]]:
 
 
 def test_many_pairs(listed: dict[str, Any]) -> None:
-    exec(recipe("n_jobs=-1"), listed)
-    assert {key: mask.sum() for key, mask in listed["kept"].items()} == dict.fromkeys(listed["listed"], TRUE)
+    held = ran("n_jobs=-1", **listed)
+    assert {key: mask.sum() for key, mask in held["kept"].items()} == dict.fromkeys(listed["listed"], TRUE)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -254,6 +233,5 @@ def test_many_pairs_on_dask(listed: dict[str, Any]) -> None:
     distributed = pytest.importorskip("distributed")
     options = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
     with distributed.LocalCluster(**options) as cluster:
-        listed |= {"scheduler": cluster, "pairs": lambda: ((pair, *points()) for pair in listed["listed"])}
-        exec(recipe("scheduler"), listed)
-    assert {key: mask.sum() for key, mask in listed["kept"].items()} == dict.fromkeys(listed["listed"], TRUE)
+        held = ran("scheduler", **listed, scheduler=cluster, pairs=lambda: ((at, *points()) for at in listed["listed"]))
+    assert {key: mask.sum() for key, mask in held["kept"].items()} == dict.fromkeys(listed["listed"], TRUE)

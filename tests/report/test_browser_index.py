@@ -25,7 +25,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in NAMES[:3]:
         cv2.imwrite(str(images / name), CASE.img1)
     with open_pages(out, images) as pages:
-        assert pages is not None
         for names, n in PAIRS.items():
             points = CASE.points1[-n:], CASE.points2[-n:]
             pages.add(names, points, filter_points(*points))

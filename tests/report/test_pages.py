@@ -38,9 +38,7 @@ class Elements(HTMLParser):
 
 def pair_in(page: str) -> Any:
     """Return the data of a page."""
-    held = re.search(r"^const loading = Promise.resolve\((.*)\);$", page, re.MULTILINE)
-    assert held is not None
-    return json.loads(held[1])
+    return json.loads(re.search(r"^const loading = Promise.resolve\((.*)\);$", page, re.MULTILINE)[1])  # type: ignore[index]
 
 
 def columns_of(points1: np.ndarray, points2: np.ndarray, result: Any) -> dict[str, np.ndarray]:
@@ -143,7 +141,6 @@ def test_the_page_holds_the_matches_and_names_that_no_browser_takes_for_html(pag
     pair = pair_in(page)
     assert [photo["name"] for photo in pair["photos"]] == [*NAMES]
     title = re.search(r"<title>(.*?)</title>", page, re.DOTALL)
-    assert title is not None
     assert unescape(title[1]).strip() == pair["title"] == "left <b>.jpg and script><i>.jpg"
     assert {"b", "i"} & {tag for tag, attributes in Elements(page).listed if not attributes} <= {"i"}  # of the scale
     assert sum(pair["columns"]["kept"]) == CASE.result.inlier_mask.sum()
