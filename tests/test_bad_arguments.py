@@ -156,6 +156,8 @@ TABLE: list[tuple[Callable[..., Any], type[Exception], str]] = [
     (pose(image_size=(640, 0)), V, "`image_size` must be at least 1, got 0"),
     (pose(CAMERA1, image_size=(640, 480)), T, "`image_size` is for a camera whose focal length is not known, got cameras as well"),
     (pose(calibrated=True, image_size=(640, 480)), T, "`image_size` is for a camera whose focal length is not known"),
+    (lambda: points().camera_pose(*BOTH), INDEX, "there is no motion whose pose could be estimated: 0 of "),
+    (lambda: filtered(WALL_SEEN, threshold=1e-9).camera_pose(*BOTH), INDEX, "there is no motion whose pose could be estimated: 0 of "),
     # Matches
     (partial(matches, 5), T, "`matches` must be a sequence, got int"),
     (partial(matches, {1, 2}), T, "`matches` must be a sequence, got set"),
@@ -374,9 +376,7 @@ TABLE: list[tuple[Callable[..., Any], type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("call", "error", "message"), TABLE)
-def test_a_bad_argument_is_named(
-    call: Callable[..., Any], error: type[Exception], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bad_argument_is_named(call: Any, error: Any, message: str, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(error, match=message):
         call()

@@ -172,12 +172,6 @@ def test_table_of_parameters_lists_all_parameters() -> None:
     assert listed == options
 
 
-@pytest.mark.parametrize("command", ["pip install . && ruzhash-cv demo", 'pip install -e ".[test]" && pytest'])
-def test_ci_runs_the_commands_of_the_readme(command: str) -> None:
-    assert command in README
-    assert command in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-
-
 FOLDERS = ".", "docs", "benchmarks", "data", ".github"
 DOCUMENTS = sorted(path for folder in FOLDERS for path in (ROOT / folder).glob("*.md"))
 

@@ -82,14 +82,6 @@ def test_a_pose_without_an_angle_equals_its_copy() -> None:
     assert pose != replace(pose, median_angle=1.0)
 
 
-def test_without_motions_there_is_no_pose() -> None:
-    nothing = filter_points(np.zeros((5, 2)), np.zeros((5, 2)))
-    none_kept = filtered(views(on_plane(WALL, 100, np.random.default_rng(0))), threshold=1e-9)
-    for result in (nothing, none_kept):
-        with pytest.raises(IndexError, match="there is no motion whose pose could be estimated: 0 of "):
-            result.camera_pose(CAMERA, CAMERA2)
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_a_motion_beside_a_larger_still_background_has_its_pose(seed: int) -> None:
     """With any translation and no rotation the background's matches agree."""

@@ -38,7 +38,14 @@ def test_wheels_are_built_for_every_python_of_the_classifiers() -> None:
     assert len(listed) == 5
 
 
-@pytest.mark.parametrize("command", ["ruff check .", "mypy --strict -p ruzhash_cv", "mypy --strict examples/*/*.py"])
-def test_contributing_lists_the_checks_of_ci(command: str) -> None:
-    assert command in CONTRIBUTING
+@pytest.mark.parametrize(
+    ("document", "command"),
+    [
+        *(("README.md", of) for of in ("pip install . && ruzhash-cv demo", 'pip install -e ".[test]" && pytest')),
+        *(("CONTRIBUTING.md", f"mypy --strict {of}") for of in ("-p ruzhash_cv", "examples/*/*.py")),
+        ("CONTRIBUTING.md", "ruff check ."),
+    ],
+)
+def test_ci_runs_the_commands_of_the_documents(document: str, command: str) -> None:
+    assert command in (ROOT / document).read_text(encoding="utf-8")
     assert command in (ROOT / ".ci" / "run").read_text(encoding="utf-8")

@@ -106,13 +106,11 @@ def others(name: str) -> list[Any]:
     value = getattr(PARAMETERS, name)
     if FIELDS[name].metadata["kind"] == "exponent":
         return [value - 2, value + 2]
-    scaled = [tuple(of * each for each in value) if isinstance(value, tuple) else of * value for of in (0.5, 2)]
-    if FIELDS[name].metadata["kind"] == "share":
-        scaled[1] = min(scaled[1], 1.0)
-    whole = isinstance(value, int)
     if isinstance(value, tuple):
-        return [tuple(map(type(value[0]), each)) for each in scaled]
-    return [max(int(each), 1) if whole else each for each in scaled]
+        return [tuple(type(each)(of * each) for each in value) for of in (0.5, 2)]
+    if isinstance(value, int):
+        return [max(value // 2, 1), 2 * value]
+    return [0.5 * value, min(2 * value, 1.0) if FIELDS[name].metadata["kind"] == "share" else 2 * value]
 
 
 @pytest.mark.parametrize("name", FIELDS)
