@@ -90,8 +90,7 @@ def test_missing_file_is_downloaded_once_and_decoded(published: Path) -> None:
     (published / "barrsmith.mat").write_bytes(MAT)
     scene = datasets.fetch_adelaidermf("barrsmith")
     assert_as_made_up(scene)
-    assert scene.points1.flags.c_contiguous
-    assert (scene.points2.dtype, scene.labels.dtype) == (np.float64, np.int64)
+    assert (scene.points1.flags.c_contiguous, scene.points2.dtype, scene.labels.dtype) == (True, np.float64, np.int64)
     assert (scene.name, scene.kind) == ("barrsmith", "homography")
     assert (scene.img1.shape, scene.img2.shape) == ((8, 10, 3), (8, 7, 3))
     (published / "barrsmith.mat").unlink()

@@ -38,5 +38,4 @@ def test_a_truncated_picture_is_refused_once(tmp_path: Path, capfd: pytest.Captu
     level = logging.getLogLevel()
     with pytest.raises(UnusableFile, match=r"half\.bmp is not a picture OpenCV can read"):
         read_image(tmp_path / "half.bmp")
-    assert capfd.readouterr().err == ""
-    assert logging.getLogLevel() == level
+    assert (capfd.readouterr().err, logging.getLogLevel()) == ("", level)

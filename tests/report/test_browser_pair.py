@@ -151,9 +151,7 @@ def test_a_drag_moves_both_images(page: Any) -> None:
     page.mouse.up()
     page.wait_for_timeout(100)
     for name in ("figure1", "figure2"):
-        left, top, *_ = view(page, name)
-        assert left < -5
-        assert top < -5
+        assert max(view(page, name)[:2]) < -5
 
 
 @pytest.mark.parametrize("width", [1300, 390])

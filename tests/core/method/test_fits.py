@@ -23,9 +23,9 @@ both = pytest.mark.parametrize("family", BOTH, ids=lambda family: family.name)
 
 
 def refined(
-    family: TwoViewFamily, models: Any, data: Any, weights: Any, tolerances: Any, excluded: Any = None, **changed: int
-) -> tuple[np.ndarray, np.ndarray]:
-    given = in_pixels(data, weights), np.array(tolerances), replace(PARAMETERS, **changed), excluded
+    family: Any, models: Any, data: Any, weights: Any, limits: Any, excluded: Any = None, **changed: int
+) -> Any:
+    given = in_pixels(data, weights), np.array(limits), replace(PARAMETERS, **changed), excluded
     return refine(family, models.reshape(-1, 9), *given)
 
 

@@ -55,8 +55,7 @@ def test_a_row_passes_a_node_with_a_probability_by_its_agreement(seed: int, m: i
     preferences, weights = rng.random((m, n)).astype(np.float32), rng.uniform(0.0, 1.0, m)
     agreement = weights @ preferences
     rows, largest = as_rows(preferences, weights, saturation)
-    assert len(rows) == n
-    assert largest == pytest.approx(agreement.max())
+    assert (len(rows), largest) == (n, pytest.approx(agreement.max()))
     np.testing.assert_array_equal(as_rows(preferences, weights, saturation, largest)[0], rows)
     passing = 1.0 - np.prod(1.0 - rows.astype(np.float64), axis=1)
     np.testing.assert_allclose(passing, 1.0 - np.exp(-saturation * agreement / agreement.max()), rtol=1e-4)
