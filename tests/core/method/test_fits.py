@@ -67,12 +67,14 @@ def test_a_model_that_too_few_agree_with_stays_as_it_was_beside_one_that_is_refi
 
 
 @both
-@pytest.mark.parametrize(("more", "changes"), [(1, False), (5, True)])
+@pytest.mark.parametrize(("more", "changes"), [(1, False), (2, True)])
 def test_a_minimal_sample_and_one_more_refit_nothing(family: TwoViewFamily, more: int, changes: bool) -> None:
     n = family.sample_size + more
     start, data = fitted_to(family.name, 60).reshape(1, 9), MAKE[family.name](n, 0.5)
     assert (refitted(family, data, start, 1000.0) != start).any() == changes
     assert (refined(family, start, data, np.ones(n), [1000.0])[0] != start).any() == changes
+    of_any_family = reweighted(family, data, np.ones(n), start, np.array([1000.0]), TUKEY, 1, np.zeros((0, 0), bool))
+    assert (of_any_family[0] != start).any() == changes
 
 
 @both
