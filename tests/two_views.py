@@ -75,22 +75,20 @@ def shifted_along_lines(seed: int, contested: bool) -> tuple[np.ndarray, np.ndar
     return np.vstack([points1, wrong1]), np.vstack([points2, wrong2])
 
 
-def two_planes(
-    apart: bool, n: int = 200, n_weaker: int = 60, n_wrong: int = 40, n_contested: int = 0
-) -> tuple[Array, NDArray[np.bool_]]:
+def two_planes(apart: bool, n_contested: int = 0) -> tuple[Array, NDArray[np.bool_]]:
     """Return matches of two planes beside each other, or of one and some of its own a period off, and which are the weaker one's.
 
-    Mismatches come last. Of the stronger plane `n_contested` matches end at second points of the weaker one's.
+    Of 200 matches 60 are the weaker one's; 40 mismatches come last. `n_contested` of the stronger one end at second points of these.
     """
     rng = np.random.default_rng(5)
-    points1 = rng.uniform(0, 500, (n + n_wrong, 2))
+    points1 = rng.uniform(0, 500, (240, 2))
     points2 = points1 * 1.1 + 20.0 + rng.normal(0, 0.3, points1.shape)
-    weaker = points1[:n, 0] < np.sort(points1[:n, 0])[n_weaker] if apart else np.arange(n) < n_weaker
-    points2[:n][weaker] += [70.0, 0.0]
-    points2[n:] = rng.uniform(0, 550, (n_wrong, 2))
+    weaker = points1[:200, 0] < np.sort(points1[:200, 0])[60] if apart else np.arange(200) < 60
+    points2[:200][weaker] += [70.0, 0.0]
+    points2[200:] = rng.uniform(0, 550, (40, 2))
     taken, rivals = np.flatnonzero(weaker)[:n_contested], np.flatnonzero(~weaker)[:n_contested]
     points2[rivals], points1[rivals] = points2[taken], (points2[taken] - 20.0) / 1.1
-    return np.hstack([points1, points2]), np.append(weaker, np.zeros(n_wrong, bool))
+    return np.hstack([points1, points2]), np.append(weaker, np.zeros(40, bool))
 
 
 def beside(step: float, slope: float, seed: int, noise: float = 0.5) -> tuple[Array, Array, NDArray[np.bool_]]:

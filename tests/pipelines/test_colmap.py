@@ -354,9 +354,7 @@ def test_a_database_of_no_use_is_refused_in_one_line(database: Path, capfd: Capt
     assert report.read_text() == ",".join(COLUMNS)
 
 
-def test_a_read_only_database_is_refused_and_nothing_is_made_beside_it(
-    database: Path, capfd: Captured, monkeypatch: Patch
-) -> None:
+def test_refused_read_only_database_has_nothing_beside_it(database: Path, capfd: Captured, monkeypatch: Patch) -> None:
     execute(database, "PRAGMA journal_mode = WAL")
     beside = sorted(database.parent.iterdir())
     monkeypatch.setattr(os, "access", lambda place, mode: place != database)  # root may write to all files
@@ -466,14 +464,12 @@ def test_a_database_locked_by_another_process(database: Path, capfd: Captured) -
     assert geometries(database) == {}
 
 
-def test_a_pair_that_cannot_be_read_is_told_and_the_others_are_done(
-    database: Path, tmp_path: Path, expected: str, capfd: Captured
-) -> None:
+def test_an_unreadable_pair_is_named_and_the_others_are_done(database: Path, expected: str, capfd: Captured) -> None:
     with pycolmap.Database.open(database) as db:
         db.write_matches(1, N_VIEWS + 1, np.array([[0, 0], [3, 500]], np.uint32))
         bare = db.write_image(pycolmap.Image(name="bare.jpg", camera_id=1))
         db.write_matches(1, bare, np.array([[0, 0], [1, 1]], np.uint32))
-    report = tmp_path / "report.csv"
+    report = database.with_name("report.csv")
     for overwrite in ([], ["--overwrite"]):
         assert cli.main(["colmap", str(database), "--n-jobs", "1", "--report", str(report), *overwrite]) == 2
         assert capfd.readouterr().err.splitlines() == [
@@ -512,12 +508,10 @@ def test_failed_close_is_reported_and_not_repeated() -> None:
     assert closed == [0]
 
 
-def test_every_pair_has_one_page_also_after_a_resumed_run(
-    database: Path, tmp_path: Path, expected: str, capsys: Captured
-) -> None:
+def test_every_pair_has_one_page_also_after_a_resumed_run(database: Path, expected: str, capsys: Captured) -> None:
     pytest.importorskip("bokeh")
-    pages = tmp_path / "pages"
-    assert cli.main(["colmap", str(database), "--html", str(pages), "--images", str(tmp_path), "--n-jobs", "1"]) == 0
+    pages, images = database.with_name("pages"), str(database.parent)
+    assert cli.main(["colmap", str(database), "--html", str(pages), "--images", images, "--n-jobs", "1"]) == 0
     assert fingerprint(database) == expected
     rows = (pages / "pairs.js").read_text(encoding="utf-8")
     assert rows.count("hold(") == N_RIGID + 2 == len(list((pages / "pairs").iterdir()))

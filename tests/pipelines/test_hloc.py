@@ -58,18 +58,13 @@ def read_pair(path: Path, names: Names) -> tuple[NDArray[Any], NDArray[Any]]:
 # Files as hloc writes them
 
 
-def write_features(path: Path, keypoints: dict[str, NDArray[Any]]) -> Path:
+def write(path: Path, kind: str, held: dict[str, NDArray[Any]]) -> Path:
+    """Write keypoints of images, or matches0 of groups and scores beside them."""
     with h5py.File(path, "w") as file:
-        for name, points in keypoints.items():
-            file.create_dataset(f"{name}/keypoints", data=points)
-    return path
-
-
-def write_matches(path: Path, groups: dict[str, NDArray[Any]]) -> Path:
-    with h5py.File(path, "w") as file:
-        for group, partners in groups.items():
-            file.create_dataset(f"{group}/matches0", data=partners)
-            file.create_dataset(f"{group}/matching_scores0", data=np.ones(len(partners), np.float16))
+        for name, values in held.items():
+            file[f"{name}/{kind}"] = values
+            if kind == "matches0":
+                file[f"{name}/matching_scores0"] = np.ones(len(values), np.float16)
     return path
 
 
@@ -98,8 +93,8 @@ def files(tmp_path: Path) -> list[Path]:
     """Features, matches and the list of one pair, and where the output will be."""
     keypoints, pairs, matches = scene()
     return [
-        write_features(tmp_path / "features.h5", keypoints),
-        write_matches(tmp_path / "matches.h5", {as_group(*pairs[0]): matches[0]}),
+        write(tmp_path / "features.h5", "keypoints", keypoints),
+        write(tmp_path / "matches.h5", "matches0", {as_group(*pairs[0]): matches[0]}),
         write_pairs(tmp_path / "pairs.txt", pairs),
         tmp_path / "filtered.h5",
     ]
@@ -110,8 +105,8 @@ def files(tmp_path: Path) -> list[Path]:
 
 def test_pairs_come_back_through_hloc_s_reader(tmp_path: Path) -> None:
     keypoints, pairs, matches = scene(12)
-    features = write_features(tmp_path / "features.h5", keypoints)
-    source = write_matches(tmp_path / "matches.h5", {as_group(*n): m for n, m in zip(pairs, matches, strict=True)})
+    features = write(tmp_path / "features.h5", "keypoints", keypoints)
+    source = write(tmp_path / "matches.h5", "matches0", {as_group(*n): m for n, m in zip(pairs, matches, strict=True)})
     output, listed = tmp_path / "filtered.h5", write_pairs(tmp_path / "pairs.txt", pairs)
     options: dict[str, Any] = {"strongest_motion": False, "least_evidence": 0, "n_jobs": 2, "batch_size": 5}
     done = filter_matches(features, source, listed, output, **options)
@@ -156,7 +151,7 @@ def test_either_order_and_every_separator_is_found(files: list[Path], spell: Any
         partners, group = back, spell(*names[::-1])
     else:
         group = spell(*names)
-    write_matches(files[1], {group: partners})
+    write(files[1], "matches0", {group: partners})
     filter_matches(*files)
     with h5py.File(files[3]) as output:
         found = output[group]["matches0"][()]
@@ -172,9 +167,9 @@ def test_keypoints_beyond_int16_are_written_in_int32(files: list[Path], count: i
     points = motion(N, seed=0)
     many = np.full((count, 2), 1.0)
     many[-N:] = points[:, 2:]
-    write_features(files[0], {"a": points[:, :2], "b": many})
+    write(files[0], "keypoints", {"a": points[:, :2], "b": many})
     partners = np.arange(count - N, count)
-    write_matches(files[1], {"a/b": partners.astype(np.int16)})
+    write(files[1], "matches0", {"a/b": partners.astype(np.int16)})
     write_pairs(files[2], [("a", "b")])
     filter_matches(*files)
     with h5py.File(files[3]) as output:
@@ -259,10 +254,10 @@ def test_an_unknown_pair_is_named_with_its_line(files: list[Path], capfd: Captur
 )
 def test_two_pairs_with_one_group_are_refused_before_the_work(files: list[Path], capfd: Captured, lines: str) -> None:
     points = motion(N, seed=0)
-    write_features(files[0], {"im0.jpg": points[:, :2], "im1.jpg": points[:, 2:], "a/b.jpg": points[:, :2]})
+    write(files[0], "keypoints", {"im0.jpg": points[:, :2], "im1.jpg": points[:, 2:], "a/b.jpg": points[:, :2]})
     with h5py.File(files[0], "a") as file:
         file["a-b.jpg/keypoints"], file["c.jpg/keypoints"] = points[:, :2], points[:, 2:]
-    write_matches(files[1], {"im0.jpg/im1.jpg": np.arange(N), "a-b.jpg/c.jpg": np.arange(N)})
+    write(files[1], "matches0", {"im0.jpg/im1.jpg": np.arange(N), "a-b.jpg/c.jpg": np.arange(N)})
     files[2].write_text(lines)
     said = refused(files, capfd)
     assert all(word in said for word in ("line 1", "line 2", "have one group of matches"))
@@ -307,8 +302,8 @@ def test_a_full_disk_is_told_before_hdf5_meets_it(files: list[Path], capfd: Capt
 def test_a_pair_that_cannot_be_read_is_named_and_the_others_are_done(tmp_path: Path, capfd: Captured) -> None:
     keypoints, pairs, matches = scene(3)
     groups = {as_group(*names): partners for names, partners in zip(pairs, matches, strict=True)}
-    features = write_features(tmp_path / "features.h5", keypoints)
-    source = write_matches(tmp_path / "matches.h5", groups)
+    features = write(tmp_path / "features.h5", "keypoints", keypoints)
+    source = write(tmp_path / "matches.h5", "matches0", groups)
     group, output = as_group(*pairs[1]), tmp_path / "out.h5"
     with h5py.File(source, "a") as file:
         file[group]["matches0"][1] = 500

@@ -40,11 +40,8 @@ def page(opened: Opened, folder: Path) -> Any:
 
 def column(page: Any, place: int) -> list[str]:
     """Return the cells of a column as they stand below each other."""
-    rows = page.locator(".slick-row").evaluate_all(
-        "(rows, place) => rows.map((row) => [row.getBoundingClientRect().top, row.querySelector(`.l${place}`).innerText])",
-        place,
-    )
-    return [text for _, text in sorted(rows)]
+    script = "(rows, place) => rows.map((row) => [row.getBoundingClientRect().top, row.querySelector(`.l${place}`).innerText])"
+    return [text for _, text in sorted(page.locator(".slick-row").evaluate_all(script, place))]
 
 
 def test_the_table_has_a_row_for_each_pair_by_the_names_of_its_images(page: Any) -> None:

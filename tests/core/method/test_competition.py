@@ -41,7 +41,7 @@ def test_a_plane_beside_another_stays(n_contested: int) -> None:
 
 
 def test_matches_one_period_off_are_no_plane() -> None:
-    pairs, weaker = two_planes(apart=False, n_weaker=60, n_contested=20)
+    pairs, weaker = two_planes(apart=False, n_contested=20)
     dropped = []
     for seed in range(4):
         result = filter_points(pairs[:, :2], pairs[:, 2:], rng=seed)

@@ -80,7 +80,7 @@ def scenes() -> tuple[tuple[np.ndarray, np.ndarray], ...]:
         hardly_off_a_plane(3),
         np.vstack([plane(300, 12.0, 2)[:40], mismatches(300, 2)]),
         found_in_parts(7),
-        two_planes(apart=False, n_weaker=60)[0],
+        two_planes(apart=False)[0],
     ))  # fmt: skip
 
 
