@@ -33,9 +33,7 @@ def write_noise(path: Path, height: int = 300, width: int = 400, seed: int = 0) 
 
 def field(output: str, name: str) -> int:
     """Return a number of the table that `filter` prints."""
-    found = re.search(rf"^{name} +(\d+)$", output, re.MULTILINE)
-    assert found is not None, output
-    return int(found.group(1))
+    return int(re.findall(rf"^{name} +(\d+)$", output, re.MULTILINE)[0])
 
 
 def test_demo_compares_every_method_and_draws_both_images(tmp_path: Path, capsys: Captured, monkeypatch: Patch) -> None:

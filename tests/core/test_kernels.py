@@ -131,8 +131,7 @@ def placed_matrices(rng: Rng, n: int) -> tuple[Any, ...]:
 
 def naive_placed(data: Any, weights: Any, squared: Any, models: Any) -> tuple[np.ndarray, ...]:
     poses = [naive.best_pose(model, data, weights, row, 3.0) for model, row in zip(models, squared, strict=True)]
-    rotations, translations, in_front = zip(*poses, strict=True)
-    return np.array(rotations), np.array(translations), np.array(in_front)
+    return tuple(map(np.array, zip(*poses, strict=True)))
 
 
 def seen_through_a_lens(rng: Rng, n: int) -> tuple[np.ndarray, Camera]:
@@ -209,9 +208,8 @@ TABLE = (
 )  # fmt: skip
 #: Kernels that no row names, by the tests of stages that compare them with their twins.
 TWINS_ELSEWHERE = {
-    "families/test_base.py": "fit.costs_at_reaches fit.write_through_two",
+    "families/test_base.py": "fit.costs_at_reaches fit.write_through_two fit.write_unit_norm",
     "families/test_five_points.py": "five_points.solve_five",
-    "families/test_linear.py": "fit.write_unit_norm",
     "forests/test_ruzhash.py": "draw.hash_rows draw.grow_or_route",
     "method/test_competition.py": "draw.count_own_neighbours",
     "method/test_evidence.py": "fit.write_candidates weigh.write_evidence weigh.write_counts weigh.choose_structures",

@@ -140,8 +140,8 @@ def test_nothing_is_loaded_from_elsewhere(page: str) -> None:
 def test_the_page_holds_the_matches_and_names_that_no_browser_takes_for_html(page: str) -> None:
     pair = pair_in(page)
     assert [photo["name"] for photo in pair["photos"]] == [*NAMES]
-    title = re.search(r"<title>(.*?)</title>", page, re.DOTALL)
-    assert unescape(title[1]).strip() == pair["title"] == "left <b>.jpg and script><i>.jpg"
+    (title,) = re.findall(r"<title>(.*?)</title>", page, re.DOTALL)
+    assert unescape(title).strip() == pair["title"] == "left <b>.jpg and script><i>.jpg"
     assert {"b", "i"} & {tag for tag, attributes in Elements(page).listed if not attributes} <= {"i"}  # of the scale
     assert sum(pair["columns"]["kept"]) == CASE.result.inlier_mask.sum()
     assert "</script><i>" not in page

@@ -14,6 +14,7 @@ from stage_cases import given_residuals
 from two_views import motion, plane
 
 from ruzhash_cv.core.families.base import Families, Models
+from ruzhash_cv.core.families.linear import unit_norm
 from ruzhash_cv.core.kernels.fit import costs_at_reaches
 from ruzhash_cv.core.method.matches import Frame
 from ruzhash_cv.models import Circles, FundamentalMatrices, Homographies, Lines, ModelFamily, TwoViewFamily
@@ -237,3 +238,9 @@ def test_motions_of_a_plane_go_through_two_matches_off_it() -> None:
         product = model.T @ homography.reshape(3, 3)
         np.testing.assert_allclose(product, -product.T, atol=1e-12)
     assert BOTH[1].from_plane(homography, data[:1], 10, rng).shape == (0, 9)
+
+
+def test_a_zero_matrix_has_no_unit_norm() -> None:
+    models = unit_norm(np.array([[0.0] * 9, [2.0] * 9]))
+    assert np.isnan(models[0]).all()
+    np.testing.assert_allclose(models[1], 1 / 3)

@@ -1,4 +1,4 @@
-"""Families of rays: residuals against their definitions, models of minimal samples, and fits against their truth."""
+"""Families of rays: models of minimal samples, fits against their truth, and poses of no matrices or rows."""
 
 import cv2
 import numpy as np
@@ -7,6 +7,7 @@ from scipy.optimize import least_squares
 
 from ruzhash_cv.core.families import RAY_FAMILIES
 from ruzhash_cv.core.families.epipolar import EssentialMatrices, as_essential
+from ruzhash_cv.core.families.poses import placed
 from ruzhash_cv.core.families.weighting import TUKEY, reweighted, student
 
 Array = np.ndarray
@@ -149,3 +150,13 @@ def test_a_plane_has_two_essential_matrices_of_which_one_is_the_motion_s() -> No
     assert ESSENTIALS.squared_residuals(moved(on_plane(30)), found).max() < 1e-9
     of_turn = EssentialMatrices().from_plane(ROTATION.ravel(), np.zeros((0, 10)), 0, np.random.default_rng(0))
     assert np.isfinite(of_turn).all()
+
+
+def test_without_matrices_or_rows_there_are_poses_of_none() -> None:
+    """test_kernels compares others with their twins."""
+    rng = np.random.default_rng(0)
+    data, weights, squared, essentials = rng.normal(size=(5, 10)), np.ones(5), np.ones((8, 5)), rng.normal(size=(8, 9))
+    assert len(placed(essentials[:0], data, weights, squared[:0], 1.0)[0]) == 0
+    rotations, _, in_front = placed(as_essential(essentials), data[:0], weights[:0], squared[:, :0], 1.0)
+    np.testing.assert_allclose(np.linalg.det(rotations), 1.0)
+    assert in_front.shape == (8, 0)

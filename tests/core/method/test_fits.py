@@ -33,9 +33,9 @@ def refitted(family: TwoViewFamily, data: Any, models: Any, radius: float) -> np
     return refit(family, in_pixels(data), models.reshape(-1, 9), np.full(models.size // 9, radius))
 
 
-def fitted_to(name: str, n: int, noise: float = 0.0) -> np.ndarray:
-    """Return the model (3, 3) of so many matches."""
-    return naive.FITS[name](MAKE[name](n, noise), np.ones(n))
+def fitted_to(name: str, n: int) -> np.ndarray:
+    """Return the model (3, 3) of so many exact matches."""
+    return naive.FITS[name](MAKE[name](n), np.ones(n))
 
 
 def same(found: np.ndarray, expected: np.ndarray) -> None:
