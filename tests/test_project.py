@@ -9,7 +9,6 @@ import ruzhash_cv
 
 ROOT = Path(__file__).resolve().parents[1]
 PYPROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 RECIPE = (ROOT / "conda" / "recipe.yaml").read_text(encoding="utf-8")
 #: What conda-forge calls a wheel, and as exact as it numbers it.
 CONDA = {"opencv-python>=4.10.0.84": "py-opencv>=4.10"}
@@ -28,7 +27,8 @@ def test_the_conda_recipe_has_the_version_and_the_dependencies_of_the_package() 
 def test_workflow_runs_the_script_of_contributors() -> None:
     workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
     assert re.findall(r"run: (.*)", workflow) == ["bash .ci/run"]
-    for extra in re.findall(r"\.\[([\w,]+)\]", CONTRIBUTING)[0].split(","):
+    extras = re.findall(r"\.\[([\w,]+)\]", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))[0]
+    for extra in extras.split(","):
         assert re.search(rf"^{extra} = \[", PYPROJECT, re.MULTILINE), extra
 
 

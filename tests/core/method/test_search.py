@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -88,17 +89,20 @@ def test_at_the_median_a_match_is_proposed_by_its_weight() -> None:
     np.testing.assert_allclose(proposal[[24, 49, 74]], [1.5, 0.5, 0.5 / 3], rtol=1e-6)
 
 
+def shares_found(n: int, n_scenes: int, result_of: Callable[..., FilterResult]) -> np.ndarray:
+    """Return the share that is kept of the plane of each scene, one in twenty of n matches."""
+    scenes = ((plane_scene(rng=at), n, at) for at in range(n_scenes))
+    drawn = [draw_correspondences(*of, mismatch_rate=0.95, noise=0.7, rng=at) for *of, at in scenes]
+    return np.array([result_of(each.points1, each.points2).inlier_mask[each.labels > 0].mean() for each in drawn])
+
+
 def test_a_plane_of_one_match_in_twenty_takes_several_rounds() -> None:
-    drawn = [draw_correspondences(plane_scene(rng=at), 600, mismatch_rate=0.95, noise=0.7, rng=at) for at in range(6)]
-
-    def n_found(max_rounds: int) -> int:
-        parameters = replace(PARAMETERS, max_rounds=max_rounds)
-        results = [filtered(np.hstack([each.points1, each.points2]), "homography", parameters) for each in drawn]
-        shares = [of.inlier_mask[each.labels > 0].mean() for of, each in zip(results, drawn, strict=True)]
-        return int(np.sum(np.array(shares) > 0.8))
-
-    assert n_found(PARAMETERS.max_rounds) >= 5
-    assert n_found(1) <= 4
+    n_found = []
+    for most in (1, PARAMETERS.max_rounds):
+        options = "homography", replace(PARAMETERS, max_rounds=most)
+        shares = shares_found(600, 6, lambda *points, options=options: filtered(np.hstack(points), *options))
+        n_found.append((shares > 0.8).sum())
+    assert n_found[0] <= 4 < 5 <= n_found[1]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -200,13 +204,8 @@ def test_the_smallest_structure_is_the_least_that_chance_does_not_explain() -> N
 
 @pytest.mark.slow
 def test_a_confidence_finds_planes_that_the_rounds_miss() -> None:
-    drawn = [draw_correspondences(plane_scene(rng=at), 300, mismatch_rate=0.95, noise=0.7, rng=at) for at in range(12)]
-    found = {}
-    for confidence in (None, 0.99):
-        results = [filter_points(each.points1, each.points2, confidence=confidence) for each in drawn]
-        shares = [of.inlier_mask[each.labels > 0].mean() for of, each in zip(results, drawn, strict=True)]
-        found[confidence] = np.mean(np.array(shares) > 0.6)
-    assert found[0.99] >= max(0.9, found[None])
+    by_rounds, by_confidence = (shares_found(300, 12, partial(filter_points, confidence=of)) for of in (None, 0.99))
+    assert (by_confidence > 0.6).mean() >= max(0.9, (by_rounds > 0.6).mean())
 
 
 # If there is nothing to find
