@@ -94,8 +94,32 @@ def refine_structures(structures: Structures, matches: MatchSet, families: Famil
             families[family_id], matrices[rows], alone, tolerances[rows], parameters, others
         )
     matrices = np.where(structures.stationary[:, None], structures.matrices, matrices)
+    tolerances, least = tolerances.copy(), parameters.least_noise * matches.unit
+    fitted = replace(structures, matrices=matrices)
+    for item in np.flatnonzero(families.is_plane(structures) & ~structures.stationary).tolist():
+        squared = families.squared_residuals(fitted.take(np.array([item])), matches.data)[0]
+        scale = core_scale(squared[squared <= tolerances[item] ** 2], float(noise[item]), parameters)
+        if scale < noise[item]:
+            limits, others = np.full(1, 6.0 * scale), None if excluded is None else excluded[[item]]
+            refined = refine(families[structures.family_ids[item]], matrices[[item]], alone, limits, parameters, others)
+            matrices[item], noise[item] = refined[0][0], refined[1][0]
+            tolerances[item] = min(tolerances[item], parameters.tolerance_scales * max(noise[item], least))
     columns = tolerances, structures.evidences, structures.stationary, noise, rank
     return Scene(matrices, structures.family_ids, *columns)
+
+
+def core_scale(squared: Array, scale: float, parameters: Parameters) -> float:
+    """Return the noise scale of the core of a plane's matches by squared residuals (n,), its `scale` if they have none.
+
+    A crowd around a plane, players on a pitch, makes it wide. A core has the share `core_share` of the matches within three scales, the
+    share `crowd_share` lies beyond six, and between these it is less dense by `core_density`, of a normal law by less than 2.
+    """
+    scales, near = scale / np.sqrt(2.0) ** np.arange(parameters.n_radii, 0, -1), np.sort(squared)
+    within, around = (np.searchsorted(near, np.square(factor * scales)) for factor in (3.0, 6.0))
+    is_core = within >= max(parameters.core_share * len(near), parameters.neighbourhoods[1])
+    is_core &= len(near) - around >= parameters.crowd_share * len(near)
+    is_core &= 3.0 * within > parameters.core_density * (around - within)
+    return float(scales[is_core.argmax()]) if is_core.any() else scale
 
 
 def refined_samples(

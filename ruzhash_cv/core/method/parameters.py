@@ -112,6 +112,9 @@ class Parameters:
     least_noise: float = _number(
         0.1, "least noise scale, in units, of the law of residuals, of relief and of a motion's planes"
     )
+    core_share: float = _number(0.3, "least share of a plane's matches in its core", "share")
+    crowd_share: float = _number(0.4, "least share of a plane's matches in a crowd around its core", "share")
+    core_density: float = _number(6.0, "how many times denser the core of a plane is than what is around it")
     student_degrees: float = _number(4.0, "degrees of freedom of the Student distribution in the last fits")
 
     @cached

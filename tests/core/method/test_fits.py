@@ -13,7 +13,7 @@ from two_views import MAKE, H, beside, motion, plane
 
 from ruzhash_cv import filter_points
 from ruzhash_cv.core.families.weighting import TUKEY, Law, reweighted, student
-from ruzhash_cv.core.method.fits import noise_scales, ranking_costs, refine, refit
+from ruzhash_cv.core.method.fits import core_scale, noise_scales, ranking_costs, refine, refit
 from ruzhash_cv.core.method.parameters import PARAMETERS
 from ruzhash_cv.models import FundamentalMatrices, Homographies, TwoViewFamily, transfer_error
 from ruzhash_cv.printing import table
@@ -224,3 +224,11 @@ def test_a_precise_model_ranks_before_a_wide_one_that_holds_as_many() -> None:
     costs = ranking_costs(np.array([precise, wide]), np.ones(20), 3.0, PARAMETERS)
     assert costs[0] < costs[1]
     assert np.minimum(precise, 9.0).sum() > np.minimum(wide, 9.0).sum()  # by squares alone it would not
+
+
+def test_a_plane_in_a_crowd_has_the_noise_of_its_core() -> None:
+    rng = np.random.default_rng(0)
+    core, crowd = (np.square(scale * rng.normal(size=(150, 2))).sum(axis=1) for scale in (0.2, 5.0))
+    assert 0.1 < core_scale(np.concatenate([core, crowd]), 2.0, PARAMETERS) < 0.4
+    for alone in (core, crowd):
+        assert core_scale(alone, 2.0, PARAMETERS) == 2.0
