@@ -81,7 +81,7 @@ def scenes() -> tuple[tuple[np.ndarray, np.ndarray], ...]:
         np.vstack([plane(300, 12.0, 2)[:40], mismatches(300, 2)]),
         found_in_parts(7),
         two_planes(apart=False)[0],
-        np.vstack([plane(120, 0.2), plane(150, 5.0, 1)]),
+        np.vstack([plane(120, 0.2), plane(150, 3.0, 1)]),
     ))  # fmt: skip
 
 
