@@ -36,7 +36,7 @@ SECTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("adelaidermf H", "adelaidermf F", "sift on adelaidermf H", "sift on adelaidermf F"),
         tuple(f"--suite adelaidermf adelaidermf-sift {half}" for half in HALVES),
     ),
-    "orb": (tuple(f"orb on adelaidermf {kind}" for kind in "HF"), ("--suite adelaidermf-orb --half judge --seeds 1",)),
+    "orb": (tuple(f"orb on adelaidermf {kind}" for kind in "HF"), ("--suite adelaidermf-orb --half both --seeds 1",)),
     "photographed": (
         (
             *(f"{features} on photographed planes" for features in ("given", "sift", "mutual", "orb")),
@@ -46,11 +46,11 @@ SECTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "rendered": (
         (*TRUTH, *(f"repeated texture, {name}" for name in TRUTH)),
-        ("--suite rendered --half judge --seeds 1 --per-cell 1",),
+        ("--suite rendered --half both --seeds 1 --per-cell 1",),
     ),
     "pictures": (
         tuple(f"{features} on rendered {name}" for features in ("sift", "orb") for name in TRUTH),
-        ("--suite pictures --half judge --seeds 1 --per-cell 1",),
+        ("--suite pictures --half both --seeds 1 --per-cell 1",),
     ),
 }
 #: What suites are called in documents and plots: where the matches come from, then how they were made.
@@ -85,7 +85,8 @@ README_COLUMNS = {
 #: What the models are that a scene has, by the beginnings of methods' names.
 SCENE_MODELS = {
     "adelaidermf H": ("sequential H", "F"), "adelaidermf F": ("sequential H", "sequential F"),
-    "photographed planes": ("H",), "photographed rigid": ("F",),
+    "photographed planes": ("H",), "photographed rigid": ("F",), "one plane": ("H",), "one rigid": ("F",),
+    "planes": ("sequential H", "F"), "motions": ("sequential H", "sequential F"),
 }  # fmt: skip
 #: Peers of the tables: which of their models, those of the scene if none are named, and their names with the threshold left open.
 #: Of the models and thresholds the best of the tuning half is shown.
@@ -98,10 +99,6 @@ PEERS: dict[str, tuple[tuple[str, ...], str]] = {
 }
 #: Rows of the tables.
 ROWS = (OURS, *PEERS, "LPM")
-#: Rows of suites of which no threshold was measured.
-FIXED = (
-    OURS, "sequential H PoseLib 12 px", "sequential H USAC_MAGSAC 12 px 100k", "F USAC_MAGSAC 3 px 100k", "H PoseLib", "LPM",
-)  # fmt: skip
 #: Measures beside the masks' accuracy, and the arguments of the page.
 BESIDE = {
     "near": "--suite near --half judge --seeds 3", "poses": "--suite posed --half both --seeds 3", "models": "--half both --seeds 1",
@@ -182,7 +179,7 @@ def short(method: str, models: tuple[str, ...]) -> str:
 def best(table: pd.DataFrame, peer: str, suites: tuple[str, ...]) -> tuple[str, str]:
     """The method of a peer that is best on the tuning halves of suites, and its model and threshold; empty if none was measured."""
     own, name = PEERS[peer]
-    models = own or SCENE_MODELS.get(suites[0].rpartition(" on ")[2], ())
+    models = own or SCENE_MODELS[re.split(" on rendered | on |, ", suites[0])[-1]]
     names = [f"{model} {name.format(threshold)}" for model in models for threshold in THRESHOLDS]
     scores = pooled(table, suites, "tune").f1.reindex(names).dropna()
     return (scores.idxmax(), short(scores.idxmax(), own)) if len(scores) > 1 else ("", "")
@@ -208,17 +205,11 @@ def all_suites() -> list[str]:
     return [suite for suites, _ in SECTIONS.values() for suite in suites]
 
 
-def is_anew(table: pd.DataFrame, suite: str) -> bool:
-    """Whether the peers of a suite were measured with all thresholds."""
-    return bool(best(table, next(iter(PEERS)), (suite,))[0])
-
-
 def accuracy_table(table: pd.DataFrame) -> str:
     """F1 of the judge half, a line for each suite; peers with what is best on the tuning half."""
-    suites = [suite for suite in all_suites() if is_anew(table, suite)]
-    found, settings = with_peers(table, [(suite,) for suite in suites])
+    found, settings = with_peers(table, [(suite,) for suite in all_suites()])
     lines = []
-    for suite in suites:
+    for suite in all_suites():
         own = found.xs((suite, "judge"))
         shown_at = {row: f" ({settings[row, (suite,)]})" for row in PEERS}
         scores = (f"{shown(own.f1.get(row, np.nan))}{shown_at.get(row, '')}" for row in ROWS[1:])
@@ -227,24 +218,11 @@ def accuracy_table(table: pd.DataFrame) -> str:
     return markdown(["F1", "pairs", *ROWS], lines)
 
 
-def fixed_table(table: pd.DataFrame) -> str:
-    """F1 of the judge half of the suites whose peers have one threshold, and the commit that was measured."""
-    lines = []
-    for suite in all_suites():
-        if not is_anew(table, suite):
-            own = table.xs((suite, "judge"))
-            scores = (shown(own.f1.get(method, np.nan)) for method in FIXED[1:])
-            own_score = shown(own.f1[OURS], 3, own.f1_error[OURS])
-            lines.append([suite_title(suite), own.commit[OURS], str(own.problems.iloc[0]), own_score, *scores])
-    return markdown(["F1", "commit", "pairs", *map(method_title, FIXED)], lines)
-
-
 def unjudged_table(table: pd.DataFrame) -> str:
     """Shares kept of the matches that are not judged: off the labelled planes / shifted on them."""
     lines = []
     for suite in all_suites():
-        found = with_peers(table, [(suite,)])[0] if is_anew(table, suite) else table
-        own = found.xs((suite, "judge")).reindex(ROWS if is_anew(table, suite) else [])
+        own = with_peers(table, [(suite,)])[0].xs((suite, "judge")).reindex(ROWS)
         if own.off_plane.notna().any():
             pairs = (f"{shown(of.off_plane)} / {shown(of.shifted)}".strip(" /") for of in own.itertuples())
             lines.append([suite_title(suite), *pairs])
@@ -345,8 +323,7 @@ def wins(table: pd.DataFrame) -> str:
     """A row for each suite: the default's F1 on the judge half, and who is ahead of it."""
     rows = []
     for suite in all_suites():
-        found = with_peers(table, [(suite,)])[0] if is_anew(table, suite) else table
-        own = found.xs((suite, "judge"))
+        own = with_peers(table, [(suite,)])[0].xs((suite, "judge"))
         cells = [suite_title(suite), own.commit[OURS], f"{own.f1[OURS]:.3f}"]
         rows.append([*cells, *(text or "none" for text in ahead(own))])
     header = ["suite", "commit", "F1", "better than the default", "better, but not significantly"]
@@ -454,7 +431,7 @@ def parts() -> dict[str, str]:
     """The text of every part."""
     table = read("accuracy", ["suite", "half", "method"])
     found = {name: measured(name) for name in ("near", "poses", "video")}
-    found |= {"accuracy": accuracy_table(table), "fixed": fixed_table(table), "unjudged": unjudged_table(table)}
+    found |= {"accuracy": accuracy_table(table), "unjudged": unjudged_table(table)}
     found |= {"models": models_table(), "wrong": wrong_table(), "calibration": calibration_table()}
     found |= {"ablation": ablation_table(), "wins": wins(table), "table": readme_table(table), "latency": latency()}
     found["commands"] = "\n".join(f"    {line}" for line in commands())
