@@ -17,10 +17,12 @@ import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv.core.families.base import Models, Residuals
+from ruzhash_cv.core.families.epipolar import PARALLAX_SIZE
 from ruzhash_cv.core.families.linear import has_rays, homogeneous, unit_norm
 from ruzhash_cv.core.families.weighting import student
 from ruzhash_cv.core.kernels.fit import choose_planes, fit_planes, write_plane_equations
-from ruzhash_cv.core.method.fits import noise_scales
+from ruzhash_cv.core.method.competition import interleaved
+from ruzhash_cv.core.method.fits import noise_scales, refine
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.proofs import is_evident
 from ruzhash_cv.core.method.sampling import Problem, nearest_rows
@@ -30,6 +32,8 @@ from ruzhash_cv.core.method.scene import Scene, assign, held_by
 MAX_PLANES = 12
 #: Rounds of a plane's fit.
 _N_FITS = 3
+#: Periods of a repeated texture that are tried.
+_N_PERIODS = 64
 #: Neighbours in the first image that a candidate is drawn from.
 _N_NEAR = 12
 
@@ -55,12 +59,19 @@ def with_surfaces(
     squared = families.squared_residuals(scene.take(motions), matches.data)
     for place, motion in enumerate(motions.tolist()):
         noise = max(float(scene.noise[motion]), parameters.least_noise * matches.unit)
-        near = squared[place] <= (parameters.tolerance_scales * noise) ** 2
         mine = (owners == motion) | (owners < 0)
-        rows = np.flatnonzero(near & free & mine)
+        near = (squared[place] <= (parameters.tolerance_scales * noise) ** 2) & free & mine
+        rows = np.flatnonzero(near)
         members = np.flatnonzero(planes & (scene.owners == motion))
         proven = held_by(scene.take(members), matches, families) & mine
         fitted = planes_of_motion(scene.matrices[motion], matches.data[rows], noise, proven[:, rows], problem, rng)
+        largest = fitted.take(np.arange(min(len(fitted), 1)))
+        if slips_both_ways(scene.matrices[motion], largest, near, problem):
+            matrices, scales = refine(families[0], largest.matrices, matches, largest.tolerances, parameters)
+            parts.append(replace(largest, matrices=matrices, noise=scales, evidences=scene.evidences[[motion]]))
+            numbers.append(len(numbers))
+            free[rows] = False
+            continue
         again: Mask = np.asarray(held_by(fitted, matches, families).any(axis=0))
         kept = scene.take(np.array([motion]))
         is_proven = is_evident(kept, assign(fitted, matches, families), len(fitted) > 0, n_tried, problem)
@@ -75,6 +86,35 @@ def with_surfaces(
             parts += [replace(kept, evidences=np.array([evidence])), fitted]
             numbers += [len(numbers)] * (1 + len(fitted))
     return replace(Scene.join(parts), owners=np.array(numbers))
+
+
+def slips_both_ways(motion: Array, largest: Scene, near: Mask, problem: Problem) -> bool:
+    """Return whether matches `near` (n,) a motion (9,) but off its largest plane, if any, repeat its texture, as of plants in rows.
+
+    Slips lie before the plane and behind it, interleaved with its matches and with each other: of two surfaces, one hides the other.
+    And along the epipolar lines they are whole periods away from it. Of n random phases |mean exp i phase|^2 exceeds x / n with
+    probability exp -x (Rayleigh's test, Mardia and Jupp, "Directional statistics", section 6.3).
+    """
+    matches, _, families, parameters = problem
+    if len(largest) == 0:
+        return False
+    distances = np.sqrt(families.squared_residuals(largest, matches.data)[0])
+    least = parameters.least_noise * matches.unit
+    off = near & (distances > parameters.tolerance_scales * max(float(largest.noise[0]), least))
+    points, epipole = homogeneous(matches.data), np.linalg.svd(motion.reshape(3, 3).T)[2][-1]
+    predicted, second = points[:3].T @ largest.matrices.reshape(3, 3).T, points[3:].T
+    sides = (np.cross(second, predicted) * np.cross(second, epipole)).sum(axis=1)
+    fewer, more = sorted((off & (sides > 0.0), off & (sides < 0.0)), key=np.count_nonzero)
+    if np.count_nonzero(fewer) <= PARALLAX_SIZE:
+        return False
+    periods = float(np.quantile(distances[off], 0.1)) * np.linspace(0.7, 1.3, _N_PERIODS)
+    phases = 2.0 * np.pi * np.where(sides > 0.0, distances, -distances)[off] / periods[:, None]
+    # Near a phase of 0 alone: a surface in front and one behind have one period, too, but not from the plane.
+    agreement = np.maximum(np.cos(phases).mean(axis=1).max(), 0.0)
+    if np.count_nonzero(off) * agreement**2 - np.log(_N_PERIODS) <= parameters.motion_cost:
+        return False
+    pairs = (fewer, more), (off, near & ~off)
+    return all(interleaved(matches.coordinates, *pair, matches.unit, parameters) for pair in pairs)
 
 
 def planes_of_motion(

@@ -166,6 +166,16 @@ def test_near_misses_do_not_hide_relief(seed: int) -> None:
     assert gains[0] > 2.0 * PARAMETERS.motion_cost
 
 
+@three_seeds
+def test_plants_matched_some_plants_off_along_their_rows_are_no_motion(seed: int) -> None:
+    rng, n_off = np.random.default_rng(seed), np.r_[np.zeros(100), np.resize([-2, -1, 1, 2], 80)]
+    first = rng.integers([5, 2], [85, 20], (180, 2)) * [14.0, 40.0] + rng.normal(0, 1.5, (180, 2))
+    second = np.array([1.02, 0.98]) * (first + n_off[:, None] * [14.0, 0.0]) + rng.normal(0, 0.6, (180, 2))
+    result = filtered((first, second), n_mismatches=30, seed=seed)
+    assert kinds(result) == ["homography"]
+    assert result.inlier_mask[:100].mean() > 0.95 > 0.05 > result.inlier_mask[100:180].mean()
+
+
 # Several
 
 
