@@ -186,8 +186,8 @@ def find_essential_matrix(
     ``find_essential_matrix(points1, points2, K, cv2.RANSAC, 0.999, 1.0)`` is for one camera,
     ``find_essential_matrix(points1, points2, K1, distortion1, K2, distortion2, cv2.RANSAC, 0.999, 1.0)`` for two, and
     ``find_essential_matrix(points1, points2, 700.0, (320, 240), cv2.RANSAC, 0.999, 1.0)`` for a focal length and a principal point.
-    The estimate is made as in `find_fundamental_matrix`. ``cv2.recoverPose`` accepts both results; `FilterResult.camera_pose` is more
-    accurate.
+    The matrix is that of `FilterResult.camera_pose` for the motion with the most matches that is not an overlay. The threshold sets the
+    mask; the matrix depends only on one above 3 pixels. ``cv2.recoverPose`` accepts both results.
 
     Parameters
     ----------
@@ -372,7 +372,7 @@ def find_matrix(
 
 
 def _of_estimate(estimated: Estimate, family_id: int, reach: float, rng: np.random.Generator) -> Array | None:
-    """Return the likeliest matrix (9,) of a family for the matches of an estimate; overlays count only if nothing else does."""
+    """Return the best matrix (9,) of a family for the matches of an estimate; overlays count only if nothing else does."""
     scene, matches, families = estimated.scene, estimated.matches, estimated.families
     if len(scene) == 0:
         return None

@@ -20,7 +20,8 @@ from ruzhash_cv.core.method.sampling import drawn_alike
 #: Steps of the fit of a rotation.
 _N_STEPS = 6
 #: Reach of a likelihood, in noise scales of the motion, and the least one, in units. Precise matches decide between poses.
-_REACH, _LEAST_REACH = 2.0, 0.1
+#: For as few matches as the third it is twice as wide: a motion fits few matches too well to show their noise.
+_REACH, _LEAST_REACH, _FEW = 2.0, 0.1, 30.0
 _SEED = 0
 #: A match is as probable as this at least if it scores as few decoys do: of a plane's two poses the few matches off it decide.
 _LEAST_PROBABILITY = 0.5
@@ -201,7 +202,8 @@ def best_pose(given: Array, matches: MatchSet, noise: float, estimate: Estimate,
         labels, searched = labels[rows], replace(matches, data=matches.data[rows], weights=matches.weights[rows])
     # Where a third of a motion's matches is false, few samples of five are of true ones alone.
     parameters = replace(estimate.parameters, last_samples=2 * estimate.parameters.motion_samples)
-    reach = min(matches.unit, max(_REACH * noise, _LEAST_REACH * matches.unit))
+    wider = 1.0 + (_FEW / max(float(matches.weights.sum()), 1.0)) ** 2
+    reach = min(matches.unit, max(_REACH * wider * noise, _LEAST_REACH * matches.unit))
     usable = as_essential(given[np.isfinite(given).all(axis=1)])
     essentials, _, squared = refined_samples(usable, labels, searched, _FAMILY, parameters, rng, reach)
     if searched is not matches:

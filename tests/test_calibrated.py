@@ -263,6 +263,24 @@ def test_an_essential_matrix_of_two_cameras_is_found_in_opencv_s_form(args: Any,
     assert max(angles((R, t.ravel()), POSE)) < 2.0
 
 
+def test_few_matches_give_a_pose_and_opencv_s_form_has_its_matrix() -> None:
+    errors = []
+    for seed in range(20):
+        pixels = with_mismatches(views(depth(20, seed), noise=0.3, seed=seed), 20, seed)
+        rotation, translation = filter_points(*pixels, cameras=(CAMERA1, CAMERA2)).camera_pose()
+        errors.append(max(angles((rotation, translation), POSE)))
+        E, _ = find_essential_matrix(*pixels, CAMERA1, None, CAMERA2, None)
+        np.testing.assert_allclose(np.sqrt(2.0) * E, np.cross(translation, rotation.T).T, atol=1e-9)
+    assert np.quantile(errors, 0.9) < 1.5
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_pose_is_not_fitted_to_matches_behind_a_camera(seed: int) -> None:
+    pixels = views(np.vstack([depth(150, seed), -depth(100, seed + 50)]), noise=0.3, seed=seed)
+    pixels[1][150:, 1] += 2.0
+    assert max(angles(filter_points(*pixels, cameras=(CAMERA1, CAMERA2)).camera_pose(), POSE)) < 0.2
+
+
 @three_seeds
 def test_distortions_are_taken_into_account_in_opencv_s_form(seed: int) -> None:
     pixels = with_mismatches(pixels_of(depth(200, seed), BARREL, seed=seed), 100, seed)

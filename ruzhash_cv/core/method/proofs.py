@@ -75,7 +75,7 @@ def parallax_gains(
     matches, _, families, parameters = problem
     family, gains = cast(MotionFamily, families[motions.family_ids[0]]), np.full(len(motions), -np.inf)
     distances = np.sqrt(families.squared_residuals(plane, matches.data)[0]) / matches.unit
-    # What its noise scatters around a plane is not off it.
+    # Matches within its noise are not off a plane.
     beyond = max(1.0, parameters.preference_cut * float(plane.noise[0]) / matches.unit)
     for reach in (parameters.preference_limit, np.inf):
         off = left & (distances > beyond) & (distances <= reach)
