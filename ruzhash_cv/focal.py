@@ -38,7 +38,9 @@ def camera_of_motion(estimate: Estimate, motion: int, image_size: Any) -> Camera
         data, into = with_rays(matches, (camera, camera))
         weighted = replace(matches, data=data, weights=weights)
         given = np.vstack([before, essentials_of(estimate, members, into)])
-        placed = best_pose(given, weighted, float(scene.noise[motion]), estimate, others)
+        placed = best_pose(
+            given, weighted, float(scene.noise[motion]), estimate, others, estimate.parameters.last_samples
+        )
         return logarithm, placed.likelihood - 0.5 * ((logarithm - middle) / _SPREAD) ** 2, placed.essential
 
     row, before = list[tuple[float, float, Array]](), np.zeros((0, 9))

@@ -26,7 +26,7 @@ _SEED = 0
 #: A match is as probable as this at least if it scores as few decoys do: of a plane's two poses the few matches off it decide.
 _LEAST_PROBABILITY = 0.5
 #: A guard on the time: of more matches a random part is searched.
-_MOST_SEARCHED = 16_384
+_MOST_SEARCHED = 4_096
 _FAMILY = EssentialMatrices()
 
 
@@ -114,15 +114,16 @@ def likeliest_pose(
     estimate: Estimate, motion: int, rows: Rows, data: Array, into: tuple[Array, Array]
 ) -> tuple[Placed, Array, float]:
     """Return the likeliest pose of a motion of the scene from its matches, `rows`, squared residuals (n,) to it, and their limit."""
-    matches, scene = estimate.matches, estimate.scene
+    matches, scene, parameters = estimate.matches, estimate.scene, estimate.parameters
     members = np.flatnonzero(scene.owners == motion)
     given = essentials_of(estimate, members, into)
     if matches.calibrated:
         given = np.vstack([given, estimate.pool])
-    limit = estimate.parameters.preference_cut * max(float(scene.noise[motion]), 1e-3 * matches.frame.scale)
+    limit = parameters.preference_cut * max(float(scene.noise[motion]), 1e-3 * matches.frame.scale)
     for models in (none_stronger(estimate, motion), members):
         weighted = replace(matches, data=data, weights=weights_of(estimate, models))
-        pose = best_pose(given, weighted, float(scene.noise[motion]), estimate, models)
+        # Where a third of a motion's matches is false, few samples of five are of true ones alone.
+        pose = best_pose(given, weighted, float(scene.noise[motion]), estimate, models, 2 * parameters.motion_samples)
         squared = _FAMILY.squared_residuals(data, pose.essential)[0]
         if 2 * np.count_nonzero(squared[rows] <= limit**2) > len(rows):
             break
@@ -189,10 +190,12 @@ def _angles(placed: Placed, first: Array, second: Array) -> Array:
     return np.asarray(np.degrees(np.arctan2(sines, (turned * second).sum(axis=0))))
 
 
-def best_pose(given: Array, matches: MatchSet, noise: float, estimate: Estimate, models: Rows) -> Placed:
+def best_pose(
+    given: Array, matches: MatchSet, noise: float, estimate: Estimate, models: Rows, n_samples: int
+) -> Placed:
     """Return the likeliest pose, for matches behind a camera are mismatches, of essential matrices (m, 9) and of samples of five.
 
-    Samples are drawn from `models` of the scene, as often from a small one as from a large one. `noise` is the scale of the motion.
+    `n_samples` are drawn from `models` of the scene, as often from a small one as from a large one. `noise` is the scale of the motion.
     """
     shares, rng = estimate.probabilities[:, models], np.random.default_rng(_SEED)
     labels = np.where(shares.any(axis=1), shares.argmax(axis=1), -1)
@@ -200,8 +203,7 @@ def best_pose(given: Array, matches: MatchSet, noise: float, estimate: Estimate,
     if len(matches) > _MOST_SEARCHED:
         rows = drawn_alike(np.where(shares.sum(axis=1) > 0.5, 0, -1), _MOST_SEARCHED, rng)
         labels, searched = labels[rows], replace(matches, data=matches.data[rows], weights=matches.weights[rows])
-    # Where a third of a motion's matches is false, few samples of five are of true ones alone.
-    parameters = replace(estimate.parameters, last_samples=2 * estimate.parameters.motion_samples)
+    parameters = replace(estimate.parameters, last_samples=n_samples)
     wider = 1.0 + (_FEW / max(float(matches.weights.sum()), 1.0)) ** 2
     reach = min(matches.unit, max(_REACH * wider * noise, _LEAST_REACH * matches.unit))
     usable = as_essential(given[np.isfinite(given).all(axis=1)])

@@ -61,9 +61,10 @@ def random_fundamental_matrices(rng: np.random.Generator, m: int) -> Array:
 
 
 def shifted_along_lines(seed: int, contested: bool) -> tuple[np.ndarray, np.ndarray]:
-    """A plane of 100 matches, 110 that are some periods off in one direction, and 60 mismatches; some compete, or none."""
+    """A plane of 100 matches, 110 off it in one direction, by whole periods if some compete, and 60 mismatches."""
     rng = np.random.default_rng(seed)
-    points, periods = rng.uniform(0, 500, (210, 2)), rng.integers(1, 6, 110) * rng.choice([-25, 25], 110)
+    points, steps = rng.uniform(0, 500, (210, 2)), rng.integers(1, 6, 110) if contested else rng.uniform(1, 6, 110)
+    periods = steps * rng.choice([-25, 25], 110)
     points1 = points.copy()
     if contested:
         points[100:120] = points[:20]

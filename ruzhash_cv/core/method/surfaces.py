@@ -100,7 +100,9 @@ def slips_both_ways(motion: Array, largest: Scene, near: Mask, problem: Problem)
         return False
     distances = np.sqrt(families.squared_residuals(largest, matches.data)[0])
     least = parameters.least_noise * matches.unit
-    off = near & (distances > parameters.tolerance_scales * max(float(largest.noise[0]), least))
+    off = (
+        near & (distances > parameters.tolerance_scales * max(float(largest.noise[0]), least)) & np.isfinite(distances)
+    )
     points, epipole = homogeneous(matches.data), np.linalg.svd(motion.reshape(3, 3).T)[2][-1]
     predicted, second = points[:3].T @ largest.matrices.reshape(3, 3).T, points[3:].T
     sides = (np.cross(second, predicted) * np.cross(second, epipole)).sum(axis=1)
@@ -108,10 +110,9 @@ def slips_both_ways(motion: Array, largest: Scene, near: Mask, problem: Problem)
     if np.count_nonzero(fewer) <= PARALLAX_SIZE:
         return False
     periods = float(np.quantile(distances[off], 0.1)) * np.linspace(0.7, 1.3, _N_PERIODS)
-    phases = 2.0 * np.pi * np.where(sides > 0.0, distances, -distances)[off] / periods[:, None]
-    # Near a phase of 0 alone: a surface in front and one behind have one period, too, but not from the plane.
-    agreement = np.maximum(np.cos(phases).mean(axis=1).max(), 0.0)
-    if np.count_nonzero(off) * agreement**2 - np.log(_N_PERIODS) <= parameters.motion_cost:
+    agreement = max(float(np.cos(2.0 * np.pi * distances[off] / periods[:, None]).mean(axis=1).max()), 0.0)
+    certain = np.count_nonzero(off) * agreement**2 - np.log(_N_PERIODS) > parameters.motion_cost
+    if not certain or agreement < 0.8:  # depths of one range agree as well, by two thirds
         return False
     pairs = (fewer, more), (off, near & ~off)
     return all(interleaved(matches.coordinates, *pair, matches.unit, parameters) for pair in pairs)
