@@ -45,7 +45,7 @@ def with_surfaces(
 
     A motion takes its planes among its matches by their `probabilities` (n, k) and those of nothing. A plane of no motion keeps its
     homography. So does a plane with less than half of its matches on planes of its motion, unless these are evidence of the motion: it
-    was proven. A motion that loses all its planes so leaves, unless matches off all planes are evidence of it.
+    was proven. A motion that loses all its planes so leaves, unless matches off these are evidence of it.
     """
     matches, _, families, parameters = problem
     planes = families.is_plane(scene)
@@ -80,7 +80,10 @@ def with_surfaces(
         lost = (proven & again) @ matches.weights < 0.5 * (proven @ matches.weights)
         parts.append(scene.take(members[lost]))
         numbers += range(len(numbers), len(numbers) + len(parts[-1]))
-        if is_proven or len(members) == 0 or not lost.all():
+        leaves = len(members) > 0 and bool(lost.all()) and not is_proven
+        if leaves:
+            leaves = not is_evident(kept, assign(scene.take(members), matches, families), False, n_tried, problem)
+        if not leaves:
             free[rows] = False
             evidence = scene.evidences[[motion, *members[~lost]]].max()
             parts += [replace(kept, evidences=np.array([evidence])), fitted]
