@@ -67,7 +67,7 @@ MOST_LINES = {
     "package": 14_972,
     "core": 6_947,
     "tests": 12_791,
-    "benchmarks": 6_786,
+    "benchmarks": 6_787,
     "tests of benchmarks": 1_138,
 }
 
