@@ -172,7 +172,7 @@ RULES: dict[str, Variant] = {
         overlapped=lambda scene, surfaces, *_: np.zeros(len(surfaces), bool)
     ),
     "evidence: wide structures do not give way": replacing(joint_evidence=lambda *_: 0.0),
-    "motions: slips rank matrices": replacing(are_slips=lambda squared, *_: np.zeros(len(squared), bool)),
+    "motions: slips rank matrices": replacing(contradicting=lambda labels, *_: np.zeros(len(labels), bool)),
     "motions: static matches never move as others": replacing(
         moves_as_others=lambda surfaces, *_: surfaces.stationary & False
     ),

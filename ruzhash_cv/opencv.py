@@ -23,8 +23,8 @@ from ruzhash_cv.core.method.estimate import Estimate, estimate
 from ruzhash_cv.core.method.fits import log_likelihoods, refine, refined_samples
 from ruzhash_cv.core.method.matches import MatchSet
 from ruzhash_cv.core.method.motions import held_by_motions, ranked
+from ruzhash_cv.core.method.opacity import Opacity
 from ruzhash_cv.core.method.parameters import Parameters
-from ruzhash_cv.core.method.scene import assign, taken_keypoints, without_slips
 from ruzhash_cv.filtering import Model, families_of, scaled, with_effort
 from ruzhash_cv.pose import likeliest_pose
 from ruzhash_cv.reasons import sign_of_exchanged_axes, sign_of_focal_length, sign_of_units, warn
@@ -390,8 +390,9 @@ def _of_estimate(estimated: Estimate, family_id: int, reach: float, rng: np.rand
         candidates = np.vstack([scene.matrices[scene.family_ids == family_id], estimated.pool])
         weighted = replace(matches, weights=weights)
         refined, _, squared = refined_samples(candidates, labels, weighted, family, parameters, rng, reach)
-        surfaces = assign(scene.take(np.flatnonzero(families.is_plane(scene))), matches, families)
-        squared = without_slips(squared, surfaces, taken_keypoints(surfaces, matches), matches.unit, parameters)
+        planes = scene.take(np.flatnonzero(families.is_plane(scene)))
+        opacity = Opacity.of(planes, matches, families, parameters)
+        squared = opacity.without_slips(squared, matches.unit, parameters)
         likelihoods = log_likelihoods(squared, weights, reach, family.codimension)
         weights = np.where(scene.owners[labels] == first, weights, 0.0)
         _, lost, of_none = held_by_motions(squared, labels, weights, len(scene), matches.unit, parameters)

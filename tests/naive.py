@@ -484,6 +484,22 @@ def own_share(points: Array, own: Mask, around: Mask, same: float) -> float:
     return float(np.mean(said)) if said else 1.0
 
 
+def contradicting(data: Array, labels: NDArray[Any], weights: Array, least: int, same: float) -> NDArray[Any]:
+    """Matches off planes that jumped over a plane's matches in both images, with few companions."""
+    images, off, said = (data[:, :2], data[:, 2:4]), np.flatnonzero(labels < 0), np.zeros(len(data), bool)
+    for plane in set(labels[labels >= 0].tolist()):
+        on = np.flatnonzero(labels == plane)
+        for row in off if len(on) >= least else ():
+            lengths = [np.linalg.norm(image - image[row], axis=1) for image in images]
+            near = [on[np.argsort(each[on], kind="stable")[:3]] for each in lengths]
+            reaches = [each[rows].max() for each, rows in zip(lengths, near, strict=True)]
+            jumped = lengths[0][near[1]].min() > reaches[0] and lengths[1][near[0]].min() > reaches[1]
+            beside = off[(lengths[0][off] <= reaches[0]) & (lengths[1][off] <= reaches[1])]
+            beside = beside[np.maximum(lengths[0], lengths[1])[beside] > same]
+            said[row] |= jumped and weights[beside].sum() < 3
+    return said
+
+
 def radius_indices(residuals: Array, radii: Array) -> NDArray[Any]:
     """The index of the first radius that holds each residual; as many as there are radii if none does."""
     return (~(residuals[..., None] <= radii)).sum(axis=-1)

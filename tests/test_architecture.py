@@ -47,6 +47,7 @@ STAGES = (
     "fits",
     "evidence",
     "scores",
+    "opacity",
     "competition",
     "search",
     "law",
@@ -64,9 +65,9 @@ HOSTS = {"hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 14_972,
-    "core": 6_947,
-    "tests": 12_791,
+    "package": 15_210,
+    "core": 7_190,
+    "tests": 12_960,
     "benchmarks": 6_787,
     "tests of benchmarks": 1_138,
 }

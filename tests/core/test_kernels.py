@@ -29,7 +29,7 @@ from ruzhash_cv.core.families.epipolar import EssentialMatrices, as_essential
 from ruzhash_cv.core.families.poses import placed
 from ruzhash_cv.core.families.weighting import noise_scales
 from ruzhash_cv.core.kernels import draw, rays
-from ruzhash_cv.core.method import competition, fits
+from ruzhash_cv.core.method import fits, opacity
 
 Rng = np.random.Generator
 #: Of each row; many for a build that checks its indices, see .ci/run.
@@ -211,7 +211,7 @@ TWINS_ELSEWHERE = {
     "families/test_base.py": "fit.costs_at_reaches fit.write_through_two fit.write_unit_norm",
     "families/test_five_points.py": "five_points.solve_five",
     "forests/test_ruzhash.py": "draw.hash_rows draw.grow_or_route",
-    "method/test_competition.py": "draw.count_own_neighbours",
+    "method/test_opacity.py": "neighbours.count_own_neighbours neighbours.mark_contradicting",
     "method/test_evidence.py": "fit.write_candidates weigh.write_evidence weigh.write_counts weigh.choose_structures",
     "method/test_law.py": "weigh.estimate_shares weigh.write_probabilities",
     "method/test_matches.py": "weigh.follow_leaders",
@@ -272,7 +272,7 @@ def recorded() -> uncompiled.Calls:
         # What few scenes need.
         rng = np.random.default_rng(0)
         data, mine = rng.uniform(0.0, 100.0, (40, 4)), rng.random(40) < 0.5
-        competition.own_share(data[:, :2], mine, np.ones(40, bool), 1.0)
+        opacity.own_share(data[:, :2], mine, np.ones(40, bool), 1.0)
         PIXELS["fundamental"].from_plane(np.eye(3).ravel(), data, 5, rng)
         for row in TABLE:
             row.call(*row.draw(np.random.default_rng(0), 12))

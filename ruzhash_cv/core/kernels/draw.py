@@ -285,33 +285,6 @@ def write_nearest(
         kept = kept + 1 if kept < k else k
 
 
-def count_own_neighbours(x: double[::1], y: double[::1], own: uchar[::1], same: double, counts: Py_ssize_t[::1]):
-    """Add to `counts` (2,) how many of a structure's own points have a nearest point, and of how many it is own.
-
-    A point no further away than `same` is none. Points are sorted by x.
-    """
-    at: Py_ssize_t
-    other: Py_ssize_t
-    nearest: Py_ssize_t
-    step: Py_ssize_t
-    with cython.nogil:
-        for at in range(x.shape[0]):
-            if not own[at]:
-                continue
-            nearest, least = -1, INFINITY
-            for step in range(-1, 2, 2):
-                other = at + step
-                while 0 <= other < x.shape[0] and (x[other] - x[at]) * (x[other] - x[at]) < least:
-                    dx, dy = x[other] - x[at], y[other] - y[at]
-                    square = dx * dx + dy * dy
-                    if square < least and square > same * same:
-                        nearest, least = other, square
-                    other += step
-            if nearest >= 0:
-                counts[0] += 1
-                counts[1] += own[nearest]
-
-
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil

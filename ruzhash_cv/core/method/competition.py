@@ -12,8 +12,8 @@ import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv.core.families.epipolar import PARALLAX_SIZE
-from ruzhash_cv.core.kernels.draw import count_own_neighbours
 from ruzhash_cv.core.method.matches import MatchSet
+from ruzhash_cv.core.method.opacity import interleaved
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.sampling import Problem, decoys_of_unexplained
 from ruzhash_cv.core.method.scene import Structures, held_by
@@ -94,31 +94,6 @@ def repeated_beside(
     shared = (np.bincount(numbers[others], minlength=numbers.max() + 1)[numbers[members]].any() for numbers in numbered)
     competes = small or any(shared)
     return members & (competes and interleaved(matches.coordinates, members, others, matches.unit, parameters))
-
-
-def interleaved(data: Array, members: Mask, others: Mask, unit: float, parameters: Parameters) -> bool:
-    """Return whether in both images `others` are the nearest neighbours of matches `members` (n,) nearly as often as by chance.
-
-    In one image alone they are so if several copies of one object are matched to it: these are separate structures. Points within a
-    `unit` of each other are the same keypoint. With fewer than two matches the answer is no.
-    """
-    around = members | others
-    least = parameters.interleaved_share * others.sum() / max(around.sum(), 1)
-    images = data[:, :2], data[:, 2:]
-    return members.sum() > 1 and all(1.0 - own_share(points, members, around, unit) > least for points in images)
-
-
-def own_share(points: Array, members: Mask, around: Mask, same: float) -> float:
-    """Return the share of a structure's `members` matches among the nearest neighbours of these, of the matches `around`.
-
-    A neighbour no further than `same` is the same keypoint.
-    """
-    among, counts = np.flatnonzero(around), np.zeros(2, np.int64)
-    order = among[np.argsort(points[among, 0])]
-    x, y = np.ascontiguousarray(points[order].T)
-    count_own_neighbours(x, y, members[order].view(np.uint8), same, counts)
-    asked, own = counts.tolist()
-    return own / asked if asked else 1.0
 
 
 def drop_repetitions(

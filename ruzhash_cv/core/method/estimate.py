@@ -1,7 +1,7 @@
 """The method on one page: from matches to the scene, and to how probable it is that a match belongs to each of its models.
 
     search -> repetitions and overlapping planes are dropped -> fits -> motions -> probabilities -> the best matrix of each motion
-           -> its surfaces -> scores -> probabilities
+           -> its surfaces -> false motions are dropped -> scores -> probabilities
 
 Masks, labels, poses and the models of `find_homography` and its like are views of this estimate.
 """
@@ -19,6 +19,7 @@ from ruzhash_cv.core.method.fits import noise_scales, refine, refine_structures
 from ruzhash_cv.core.method.law import probabilities_of, tail_shares
 from ruzhash_cv.core.method.matches import MatchSet
 from ruzhash_cv.core.method.motions import with_best_matrices, with_motions
+from ruzhash_cv.core.method.opacity import false_motions
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.proofs import off_surface
 from ruzhash_cv.core.method.sampling import Problem, decoys_of_matches, decoys_of_unexplained
@@ -75,10 +76,14 @@ def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng:
     moved = moves_as_others(surfaces, scene, problem)
     if moved.any() and not moved.all():  # motions are looked for among surfaces: one at least is left
         scene, pool = with_motions(surfaces.take(np.flatnonzero(~moved)), problem, tried, rng)
-    if not families.is_plane(scene).all():
+    rigid = not families.is_plane(scene).all()
+    if rigid:
         probabilities = probabilities_of(scene, searched, scores.decoys, off_surface(scene, tried.n, problem), problem)
         scene, pool = with_best_matrices(scene, pool, probabilities, problem, rng)
         scene = with_surfaces(scene, probabilities, tried.n, problem, rng)
+    false = false_motions(scene, tried.n, problem)
+    if rigid or false.any():
+        scene = scene.take(np.flatnonzero(~false))
         unexplained = np.where(held_by(scene, searched, families).any(axis=0), 0.0, searched.weights)
         decoys = decoys_of_unexplained(searched, unexplained, parameters, rng)
         scores = score(scores.columns, scene, decoys, problem, rng)

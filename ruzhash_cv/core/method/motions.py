@@ -22,12 +22,13 @@ import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv.core.families.base import Models, MotionFamily
-from ruzhash_cv.core.method.competition import competing, interleaved
+from ruzhash_cv.core.method.competition import competing
 from ruzhash_cv.core.method.fits import balanced, log_likelihoods, ranking_costs, refine, refined_samples
+from ruzhash_cv.core.method.opacity import Opacity, interleaved
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.proofs import proofs
 from ruzhash_cv.core.method.sampling import Problem, draw_samples
-from ruzhash_cv.core.method.scene import Scene, assign, on_surfaces, taken_keypoints, without_slips
+from ruzhash_cv.core.method.scene import Scene, assign, on_surfaces
 from ruzhash_cv.core.method.search import EXPLAINED, Tried
 
 #: A guard: no more motions are looked for.
@@ -66,8 +67,8 @@ def find_motions(
     family_id, unit, moved = cast(int, families.motion_id), matches.unit, ~surfaces.stationary
     family, labels, free = families[family_id], assign(surfaces, matches, families), moved
     planes = families.is_plane(surfaces)
-    taken = taken_keypoints(np.where(on_surfaces(planes, labels, False), labels, -1), matches)
-    weights, left = np.where(taken, 0.0, matches.weights), on_surfaces(moved, labels, True)
+    opacity = Opacity.of(surfaces, matches, families, parameters)
+    weights, left = np.where(opacity.contradict, 0.0, matches.weights), on_surfaces(moved, labels, True)
     copies, _ = competing((labels == np.arange(len(surfaces))[:, None]) & planes[:, None], matches, parameters)
     own, is_explained = own_matrices(np.where(left, labels, -1), problem, rng), tried.ended == EXPLAINED
     pool = np.vstack([plane_candidates(surfaces, left, problem, rng), own])
@@ -76,19 +77,19 @@ def find_motions(
     while len(motions) < MAX_MOTIONS and not (motions and is_explained and not free.any()):
         rows = np.flatnonzero(left)
         remaining = replace(matches, data=matches.data[rows], weights=weights[rows])
-        drawing, of_rows = balanced(weights[rows], labels[rows]), (labels[rows], taken[rows], unit, parameters)
+        drawing, of_rows = balanced(weights[rows], labels[rows]), opacity.take(rows)
         # Propose.
         samples, _ = draw_samples(remaining.data, drawing, n_samples, family, unit, parameters, rng, (0,))
         models = np.vstack([pool, family.solve(remaining.data[samples])[0]])
         if len(models) == 0:
             break
-        of_all = without_slips(family.squared_residuals(remaining.data, models), *of_rows)
+        of_all = of_rows.without_slips(family.squared_residuals(remaining.data, models), unit, parameters)
         order = np.argsort(ranking_costs(of_all, drawing, unit, parameters), kind="stable")
         best = models[order[: parameters.n_refits // 2]]
         # Refine.
         refined, noise = refine(family, best, remaining, np.full(len(best), unit), parameters)
         compared.append(refined)
-        squared = without_slips(family.squared_residuals(remaining.data, refined), *of_rows)
+        squared = of_rows.without_slips(family.squared_residuals(remaining.data, refined), unit, parameters)
         rivals = np.vstack([squared, family.squared_residuals(remaining.data, own)])
         given = rivals, labels[rows], matches.weights[rows], len(surfaces), unit, parameters
         holds, lost, of_none = held_by_motions(*given)
@@ -101,7 +102,7 @@ def find_motions(
         likelihoods = log_likelihoods(squared, matches.weights[rows], unit, family.codimension)
         proven = np.flatnonzero(evidences > 0.0)
         for item in proven[ranked(likelihoods[proven], lost[proven], of_none[proven], parameters)].tolist():
-            mine = left & ~taken & on_surfaces(holds[item], labels, True)
+            mine = left & ~opacity.contradict & on_surfaces(holds[item], labels, True)
             mine[rows] &= squared[item] <= tolerances[item] ** 2
             others = ~left & on_surfaces(moved, labels, False)
             if not motions or not interleaved(matches.coordinates, mine, others, unit, parameters):
@@ -188,8 +189,7 @@ def with_best_matrices(
     """
     matches, _, families, parameters = problem
     matrices, noise, compared = scene.matrices.copy(), scene.noise.copy(), [pool[:0]]
-    surfaces = assign(scene.take(np.flatnonzero(families.is_plane(scene))), matches, families)
-    taken = taken_keypoints(surfaces, matches)
+    opacity = Opacity.of(scene.take(np.flatnonzero(families.is_plane(scene))), matches, families, parameters)
     for item in np.flatnonzero(~families.is_plane(scene)).tolist():
         shares = probabilities[:, scene.owners == item]
         weights = matches.weights * np.minimum(shares.sum(axis=1), 1.0)
@@ -197,7 +197,7 @@ def with_best_matrices(
         family, weighted = families[scene.family_ids[item]], replace(matches, weights=weights)
         given = np.vstack([scene.matrices[[item]], pool])
         models, scales, squared = refined_samples(given, labels, weighted, family, parameters, rng)
-        squared = without_slips(squared, surfaces, taken, matches.unit, parameters)
+        squared = opacity.without_slips(squared, matches.unit, parameters)
         compared.append(models)
         likelihoods = log_likelihoods(squared, weights, matches.unit, family.codimension)
         _, lost, of_none = held_by_motions(squared, labels, weights, len(scene), matches.unit, parameters)

@@ -6,7 +6,7 @@ tried, and together for the numbers of the matrix, `motion_cost`. Mismatches cro
 distance d, a share 2 / pi asin(sqrt 2 r / d) comes within r (Sampson) of an epipolar line.
 
 Matches off all surfaces belong to a motion only if they are evidence together, `off_surface`, and do not repeat the texture of planes,
-`are_slips`.
+see `opacity`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv.core.families.base import Models, MotionFamily
 from ruzhash_cv.core.method.evidence import Candidates, candidates, count_weights, evidence, rules_of
 from ruzhash_cv.core.method.fits import noise_scales
+from ruzhash_cv.core.method.opacity import Opacity
 from ruzhash_cv.core.method.sampling import Problem
-from ruzhash_cv.core.method.scene import Scene, are_slips, assign, on_surfaces, taken_keypoints
+from ruzhash_cv.core.method.scene import Scene, on_surfaces
 
 
 def proofs(
@@ -92,27 +93,27 @@ def off_surface(scene: Scene, n_tried: int, problem: Problem) -> Mask:
 
     Without any the strongest model does: the search has proven a structure.
     """
-    matches, _, families, _ = problem
+    matches, _, families, parameters = problem
     holding, planes = np.ones(len(scene), bool), families.is_plane(scene)
     if planes.all() or not families.has_both:
         return holding
-    labels = assign(scene.take(np.flatnonzero(planes)), matches, families)
+    opacity = Opacity.of(scene.take(np.flatnonzero(planes)), matches, families, parameters)
     for motion in np.flatnonzero(~planes).tolist():
         has_planes = bool(np.count_nonzero(scene.owners == motion) > 1)
-        holding[motion] = is_evident(scene.take(np.array([motion])), labels, has_planes, n_tried, problem)
+        holding[motion] = is_evident(scene.take(np.array([motion])), opacity, has_planes, n_tried, problem)
     holding[scene.evidences.argmax()] |= not holding.any()
     return holding
 
 
-def is_evident(motion: Models, labels: Rows, has_planes: bool, n_tried: int, problem: Problem) -> bool:
-    """Return whether a motion has evidence among the matches of no surface, -1 in `labels` (n,), and these are no slips."""
+def is_evident(motion: Models, opacity: Opacity, has_planes: bool, n_tried: int, problem: Problem) -> bool:
+    """Return whether a motion has evidence among the matches off all surfaces, and these are no slips."""
     matches, _, families, _ = problem
-    family, taken = cast(MotionFamily, families[motion.family_ids[0]]), taken_keypoints(labels, matches)
+    family = cast(MotionFamily, families[motion.family_ids[0]])
     given = family.parallax_size if has_planes else family.sample_size, n_tried, problem
     squared = families.squared_residuals(motion, matches.data)
-    if are_slips(squared, labels, taken, matches.unit, problem.parameters)[0]:
+    if opacity.are_slips(squared, matches.unit, problem.parameters)[0]:
         return False
-    off = np.where(labels < 0, matches.weights, 0.0)
+    off = np.where(opacity.off, matches.weights, 0.0)
     return bool(motion_evidence(candidates(motion, matches.data, problem), off, *given).max() > 0.0)
 
 

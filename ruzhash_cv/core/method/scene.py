@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv.core.families.base import Families, Models
-from ruzhash_cv.core.families.epipolar import PARALLAX_SIZE
 from ruzhash_cv.core.method.matches import MatchSet
-from ruzhash_cv.core.method.parameters import Parameters
 
 
 @dataclass(frozen=True)
@@ -71,31 +69,3 @@ def assign(surfaces: Scene, matches: MatchSet, families: Families) -> Rows:
 def on_surfaces(flags: Mask, labels: Rows, otherwise: bool) -> Mask:
     """Return the flags (n,) of the surfaces that matches belong to by `labels` (n,), and what holds of matches of no surface."""
     return np.append(flags, otherwise)[labels]
-
-
-def taken_keypoints(labels: Rows, matches: MatchSet) -> Mask:
-    """Return which matches (n,) of no surface end at a keypoint of a match on one: at most one match of a keypoint is right."""
-    held, taken = labels >= 0, np.zeros(len(labels), bool)
-    for numbers in matches.keypoints:
-        taken |= (np.bincount(numbers, held) > 0.0)[numbers]
-    return taken & ~held
-
-
-def are_slips(squared: Array, labels: Rows, taken: Mask, reach: float, parameters: Parameters) -> Mask:
-    """Return for which models (m,) the matches of no surface repeat the texture of surfaces, from squared residuals (m, n).
-
-    Windows matched some windows off lie on the epipolar lines of a matrix whose epipole is the vanishing point of their rows. They
-    differ from true matches off the surfaces: many of them end at keypoints that are `taken` (n,).
-    """
-    if np.count_nonzero(taken) <= PARALLAX_SIZE:
-        return np.zeros(len(squared), bool)
-    off = squared[:, labels < 0] <= reach**2
-    n_taken = np.count_nonzero(off[:, taken[labels < 0]], axis=1)
-    return np.asarray((n_taken > PARALLAX_SIZE) & (n_taken >= parameters.taken_share * np.count_nonzero(off, axis=1)))
-
-
-def without_slips(squared: Array, labels: Rows, taken: Mask, reach: float, parameters: Parameters) -> Array:
-    """Return squared residuals (m, n) of models, which become infinite for matches of no surface where these are slips."""
-    slipped = are_slips(squared, labels, taken, reach, parameters)
-    squared[np.ix_(slipped, labels < 0)] = np.inf
-    return squared

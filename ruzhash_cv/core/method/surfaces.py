@@ -21,12 +21,12 @@ from ruzhash_cv.core.families.epipolar import PARALLAX_SIZE
 from ruzhash_cv.core.families.linear import has_rays, homogeneous, unit_norm
 from ruzhash_cv.core.families.weighting import student
 from ruzhash_cv.core.kernels.fit import choose_planes, fit_planes, write_plane_equations
-from ruzhash_cv.core.method.competition import interleaved
 from ruzhash_cv.core.method.fits import noise_scales, refine
+from ruzhash_cv.core.method.opacity import Opacity, interleaved
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.proofs import is_evident
 from ruzhash_cv.core.method.sampling import Problem, nearest_rows
-from ruzhash_cv.core.method.scene import Scene, assign, held_by
+from ruzhash_cv.core.method.scene import Scene, held_by
 
 #: A guard: no more planes of a motion are looked for.
 MAX_PLANES = 12
@@ -74,7 +74,8 @@ def with_surfaces(
             continue
         again: Mask = np.asarray(held_by(fitted, matches, families).any(axis=0))
         kept = scene.take(np.array([motion]))
-        is_proven = is_evident(kept, assign(fitted, matches, families), len(fitted) > 0, n_tried, problem)
+        opacity = Opacity.of(fitted, matches, families, parameters)
+        is_proven = is_evident(kept, opacity, len(fitted) > 0, n_tried, problem)
         if is_proven:
             again |= squared[place] <= (parameters.preference_cut * noise) ** 2
         lost = (proven & again) @ matches.weights < 0.5 * (proven @ matches.weights)
@@ -82,7 +83,8 @@ def with_surfaces(
         numbers += range(len(numbers), len(numbers) + len(parts[-1]))
         leaves = len(members) > 0 and bool(lost.all()) and not is_proven
         if leaves:
-            leaves = not is_evident(kept, assign(scene.take(members), matches, families), False, n_tried, problem)
+            opacity = Opacity.of(scene.take(members), matches, families, parameters)
+            leaves = not is_evident(kept, opacity, False, n_tried, problem)
         if not leaves:
             free[rows] = False
             evidence = scene.evidences[[motion, *members[~lost]]].max()

@@ -1,23 +1,11 @@
 """Structures that lie among the matches of stronger ones and compete with them for keypoints are no surfaces."""
 
-import naive
 import numpy as np
 import pytest
 from result_rows import kinds
 from two_views import copies_of_one, shifted_along_lines, strips, two_planes
 
 from ruzhash_cv import filter_points
-from ruzhash_cv.core.method.competition import own_share
-
-
-@pytest.mark.parametrize("n", [2, 3, 5, 40, 200])
-def test_the_share_of_own_neighbours_equals_its_twin(n: int) -> None:
-    rng = np.random.default_rng(n)
-    points, own = rng.uniform(0, 100, (n, 2)), rng.random(n) < 0.5
-    own[0] = True
-    around = own | (rng.random(n) < 0.7)
-    for same in (0.0, 3.0):
-        assert own_share(points, own, around, same) == pytest.approx(naive.own_share(points, own, around, same))
 
 
 @pytest.mark.parametrize("n", [4, 8, 12])

@@ -18,7 +18,7 @@ from ruzhash_cv.core.method.motions import held_by_motions, ranked
 from ruzhash_cv.core.method.parameters import PARAMETERS
 from ruzhash_cv.core.method.proofs import relief_gains
 from ruzhash_cv.core.method.sampling import Problem, decoys_of_matches
-from ruzhash_cv.core.method.scene import Scene, are_slips, taken_keypoints, without_slips
+from ruzhash_cv.core.method.scene import Scene
 from ruzhash_cv.core.method.search import EXPLAINED, search
 from ruzhash_cv.filtering import families_of
 from ruzhash_cv.models import sampson_distance
@@ -373,27 +373,6 @@ def test_neither_two_images_from_one_tripod_nor_small_motions_are_overlays() -> 
 
 
 # Slips
-
-
-def test_a_match_of_no_surface_at_a_keypoint_of_a_match_on_one_is_taken() -> None:
-    keypoints = np.array([[0, 1, 2, 3, 4], [0, 1, 1, 2, 3]])
-    matches = in_pixels(np.zeros((5, 4)), keypoints=keypoints)
-    assert taken_keypoints(np.array([0, 0, -1, -1, -1]), matches).tolist() == [False, False, True, False, False]
-    assert not taken_keypoints(np.full(5, -1), matches).any()
-
-
-@pytest.mark.parametrize(("n_taken", "slipped"), [(2, False), (3, True)])
-def test_matches_off_surfaces_are_slips_if_three_and_a_share_of_them_are_taken(n_taken: int, slipped: bool) -> None:
-    labels, taken = np.repeat([0, -1], [10, 12]), np.zeros(22, bool)
-    taken[10 : 10 + n_taken] = True
-    near, far = np.full(22, 0.1), np.full(22, 9.0)
-    squared = np.array([near, far])
-    assert are_slips(squared, labels, taken, 1.0, PARAMETERS).tolist() == [slipped, False]
-    left = without_slips(squared, labels, taken, 1.0, PARAMETERS)
-    assert np.isinf(left[0]).tolist() == [slipped and label < 0 for label in labels.tolist()]
-    np.testing.assert_array_equal(left[1], far)
-    few = replace(PARAMETERS, taken_share=0.5)
-    assert not are_slips(squared, labels, taken, 1.0, few).any()
 
 
 def test_windows_some_windows_off_that_share_keypoints_with_true_ones_are_no_parallax() -> None:

@@ -1,0 +1,160 @@
+"""What is opaque shows one surface at each place: which matches and which structures contradict others.
+
+A match off a plane contradicts it if it lies among the plane's matches in both images but has jumped over them: the plane's matches
+that are the nearest in one image are far away in the other. Windows of a facade matched some windows off jump, and so do mismatches. An
+object before a plane hides the part of the plane behind it, where its own matches are the nearest.
+
+Mismatches lie on epipolar lines by chance. Repeated texture lies on those of a matrix whose epipole is the vanishing point of its rows.
+So the matches off planes within a unit of a matrix's lines are slips if many of them contradict planes, beyond chance. A motion does
+not rest on slips if it has more matches off surfaces than there are on surfaces, as behind a fence.
+
+A structure contradicts another one if its matches are interleaved with those of the other. And mismatches are not independent: repeated
+texture and learned matchers move whole patches. The matches of a further structure are no more witnesses than they have patches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ruzhash_cv._arrays import Array, Mask, Rows
+from ruzhash_cv.core.families.base import Families
+from ruzhash_cv.core.families.epipolar import PARALLAX_SIZE
+from ruzhash_cv.core.kernels.neighbours import count_own_neighbours, mark_contradicting
+from ruzhash_cv.core.method.matches import MatchSet
+from ruzhash_cv.core.method.parameters import Parameters
+from ruzhash_cv.core.method.sampling import Problem, nearest_rows
+from ruzhash_cv.core.method.scene import Scene, assign, held_by, on_surfaces
+
+#: Matches are of one patch if one of so many nearest neighbours is the same in both images.
+_N_NEAR = 3
+
+
+@dataclass(frozen=True)
+class Opacity:
+    """Which matches (n,) are off the surfaces of a scene, which of these contradict planes, and the chance of each to be on a line."""
+
+    off: Mask
+    contradict: Mask
+    chances: Array
+
+    @classmethod
+    def of(cls, surfaces: Scene, matches: MatchSet, families: Families, parameters: Parameters) -> Opacity:
+        """Return it for matches and surfaces.
+
+        A mismatch at a distance d from a plane lies within a unit of an epipolar line with probability 2 / pi asin(sqrt 2 unit / d),
+        see `proofs`. Static surfaces are overlays, which hide little.
+        """
+        labels, planes = assign(surfaces, matches, families), families.is_plane(surfaces)
+        off, chances = labels < 0, np.ones(len(labels))
+        of_planes = np.where(on_surfaces(planes & ~surfaces.stationary, labels, False), labels, -1)
+        if planes.any():
+            squared = families.squared_residuals(surfaces.take(np.flatnonzero(planes)), matches.data).min(axis=0)
+            ratios = np.sqrt(2.0) * matches.unit / np.sqrt(np.maximum(squared, 1e-300))
+            chances = 2.0 / np.pi * np.arcsin(np.minimum(ratios, 1.0))
+        return cls(off, off & contradicting(of_planes, matches, parameters.neighbourhoods[0]), chances)
+
+    def take(self, rows: Rows) -> Opacity:
+        """Return it for some of the matches."""
+        return Opacity(self.off[rows], self.contradict[rows], self.chances[rows])
+
+    def are_slips(self, squared: Array, reach: float, parameters: Parameters) -> Mask:
+        """Return of which models (m,) the matches off surfaces are slips, from squared residuals (m, n)."""
+        near = squared <= reach**2
+        n_false = np.count_nonzero(near[:, self.contradict], axis=1) - self.chances[self.contradict].sum()
+        n_off = np.count_nonzero(near[:, self.off], axis=1)
+        few = (n_false <= PARALLAX_SIZE) | (n_off > np.count_nonzero(~self.off))
+        return np.asarray(~few & (n_false >= parameters.taken_share * n_off))
+
+    def without_slips(self, squared: Array, reach: float, parameters: Parameters) -> Array:
+        """Return squared residuals (m, n) of models, which become infinite for matches off surfaces where these are slips."""
+        squared[np.ix_(self.are_slips(squared, reach, parameters), self.off)] = np.inf
+        return squared
+
+
+def contradicting(labels: Rows, matches: MatchSet, least: int) -> Mask:
+    """Return which matches (n,) of no plane contradict one in `labels` (n,) that has at least so many matches."""
+    contradict, counts = np.zeros(len(labels), bool), np.bincount(labels + 1, minlength=1)[1:]
+    first, second = (np.argsort(matches.data[:, column], kind="stable") for column in (0, 2))
+    off = first[labels[first] < 0]
+    reaches = np.empty((2, len(off)))
+    for plane in np.flatnonzero(counts >= least).tolist():
+        on = np.array([order[labels[order] == plane] for order in (first, second)])
+        mark_contradicting(matches.data, matches.weights, on, off, matches.unit, reaches, contradict.view(np.uint8))
+    return contradict
+
+
+def interleaved(
+    data: Array, members: Mask, others: Mask, unit: float, parameters: Parameters, *, in_either: bool = False
+) -> bool:
+    """Return whether `others` are the nearest neighbours of matches `members` (n,) nearly as often as by chance.
+
+    They are so in both images. In one image alone they are so if several copies of one object are matched to it: these are separate
+    structures, but not in a rigid scene, where one image is enough, `in_either`. Points within a `unit` of each other are the same
+    keypoint. With fewer than two matches the answer is no.
+    """
+    around = members | others
+    least = parameters.interleaved_share * others.sum() / max(around.sum(), 1)
+    shares = (1.0 - own_share(points, members, around, unit) > least for points in (data[:, :2], data[:, 2:]))
+    return members.sum() > 1 and (any(shares) if in_either else all(shares))
+
+
+def own_share(points: Array, members: Mask, around: Mask, same: float) -> float:
+    """Return the share of a structure's `members` matches among the nearest neighbours of these, of the matches `around`.
+
+    A neighbour no further than `same` is the same keypoint.
+    """
+    among, counts = np.flatnonzero(around), np.zeros(2, np.int64)
+    order = among[np.argsort(points[among, 0])]
+    x, y = np.ascontiguousarray(points[order].T)
+    count_own_neighbours(x, y, members[order].view(np.uint8), same, counts)
+    asked, own = counts.tolist()
+    return own / asked if asked else 1.0
+
+
+def false_motions(scene: Scene, n_tried: int, problem: Problem) -> Mask:
+    """Return which models (k,) of a scene belong to motions beside the strongest one that moved, but are no structures.
+
+    They are interleaved with this if it is rigid, or have no evidence for the `n_tried` models if a patch of matches counts once. Its
+    size is that of patches among the unexplained matches, unless these are so large that the strongest would have no evidence either.
+    """
+    matches, _, families, parameters = problem
+    motions = scene.motions()
+    held = held_by(scene, matches, families)
+    holds = np.array([held[scene.owners == motion].any(axis=0) for motion in motions.tolist()]).reshape(
+        -1, len(matches)
+    )
+    moved = ~scene.stationary[motions]
+    if np.count_nonzero(moved) < 2:
+        return np.zeros(len(scene), bool)
+    strongest = int(np.where(moved, holds @ matches.weights, -1.0).argmax())
+    n_tests = np.log(max(matches.n_groups, 1) * n_tried)
+    size = patch_size(matches.coordinates[~holds.any(axis=0)])
+    false = (scene.evidences[motions] + n_tests) / size <= n_tests
+    false &= not false[strongest]
+    if not families.is_plane(scene)[motions[strongest]]:
+        first = holds[strongest]
+        for item in np.flatnonzero(moved & ~false).tolist():
+            given = holds[item] & ~first, first, matches.unit, parameters
+            false[item] = interleaved(matches.coordinates, *given, in_either=True)
+    false &= moved & (np.arange(len(motions)) != strongest)
+    return np.isin(scene.owners, motions[false])
+
+
+def patch_size(data: Array) -> float:
+    """Return how many matches (n, 4) a patch has in the mean: those that are linked by sharing a near neighbour in both images."""
+    n = len(data)
+    if n <= 4 * _N_NEAR:  # neighbours are shared by chance
+        return 1.0
+    first, second = (
+        nearest_rows(np.ascontiguousarray(points), np.arange(n), 1 + _N_NEAR)[:, 1:]
+        for points in (data[:, :2], data[:, 2:])
+    )
+    rows, places = np.nonzero((first[:, :, None] == second[:, None]).any(axis=2))
+    others, patches, before = first[rows, places], np.arange(n), np.full(n, -1)
+    while (patches != before).any():
+        before = patches.copy()
+        np.minimum.at(patches, rows, before[others])
+        np.minimum.at(patches, others, before[rows])
+    return n / len(np.unique(patches))
