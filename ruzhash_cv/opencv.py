@@ -393,10 +393,11 @@ def _of_estimate(estimated: Estimate, family_id: int, reach: float, rng: np.rand
         planes = scene.take(np.flatnonzero(families.is_plane(scene)))
         opacity = Opacity.of(planes, matches, families, parameters)
         squared = opacity.without_slips(squared, matches.unit, parameters)
+        bent = estimated.lens.bent_residuals(refined, squared, family, weighted, reach, parameters)
         likelihoods = log_likelihoods(squared, weights, reach, family.codimension)
         weights = np.where(scene.owners[labels] == first, weights, 0.0)
-        _, lost, of_none = held_by_motions(squared, labels, weights, len(scene), matches.unit, parameters)
-        return refined[ranked(likelihoods, lost, of_none, parameters)[0]] if len(refined) > 0 else None
+        _, lost, of_none = held_by_motions(squared, bent, labels, weights, len(scene), matches.unit, parameters)
+        return refined[ranked(likelihoods, lost, of_none, estimated.lens, parameters)[0]] if len(refined) > 0 else None
     # Samples of several planes are none: each has separate ones, and all compete for all matches.
     support = np.bincount(labels, weights, minlength=len(scene))
     strongest = np.argsort(-support, kind="stable")[:_N_PLANES]

@@ -4,6 +4,7 @@ from typing import Any
 
 import cv2
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from ruzhash_cv import CameraPose, FilterResult, filter_points
 
@@ -36,6 +37,15 @@ def on_plane(plane: tuple[float, ...], n: int, rng: np.random.Generator, *depths
     return points * rng.uniform(*depths, (n, 1)) if depths else points
 
 
+def things_before(plane: tuple[float, ...], n: int, rng: np.random.Generator, size: int = 5) -> Array:
+    """Points (n, 3) of things of a few points each, at .5 to .9 of a plane's depth."""
+    middles = np.column_stack([rng.uniform(-0.3, 0.3, (n // size, 2)), np.ones(n // size)])
+    rays = middles.repeat(size, axis=0)
+    rays[:, :2] += rng.uniform(-0.03, 0.03, (len(rays), 2))
+    depths = rng.uniform(0.5, 0.9, n // size).repeat(size) + rng.uniform(-0.02, 0.02, len(rays))
+    return rays * (depths * plane[3] / (rays @ np.array(plane[:3])))[:, None]
+
+
 def seen(points: Array, camera: Array, rotation: Array, translation: Array) -> Array:
     moved = (points @ rotation.T + translation) @ camera.T
     return moved[:, :2] / moved[:, 2:]
@@ -46,6 +56,11 @@ def views(points: Array, pose: Pose = POSE, seed: int = 0, noise: float = 0.5) -
     rng = np.random.default_rng(seed)
     first, second = seen(points, CAMERA1, np.eye(3), np.zeros(3)), seen(points, CAMERA2, *pose)
     return first + rng.normal(0, noise, first.shape), second + rng.normal(0, noise, second.shape)
+
+
+def behind(back: Pose, front: Pose, reach: float = 25.0) -> Array:
+    """Return which matches of what is opaque are seen: those that have none of the `front` within a reach, px, in both images."""
+    return np.logical_and(*(cdist(one, other).min(axis=1) > reach for one, other in zip(back, front, strict=True)))
 
 
 def filtered(*parts: tuple[Array, Array], n_mismatches: int = 60, seed: int = 0, **options: Any) -> FilterResult:

@@ -45,6 +45,7 @@ STAGES = (
     "preferences",
     "scene",
     "fits",
+    "bending",
     "evidence",
     "scores",
     "opacity",
@@ -65,8 +66,8 @@ HOSTS = {"hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 15_210,
-    "core": 7_190,
+    "package": 15_400,
+    "core": 7_380,
     "tests": 12_960,
     "benchmarks": 6_787,
     "tests of benchmarks": 1_138,

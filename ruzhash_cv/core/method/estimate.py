@@ -14,6 +14,7 @@ import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv.core.families.base import Families
+from ruzhash_cv.core.method.bending import STRAIGHT, Lens
 from ruzhash_cv.core.method.competition import drop_repetitions, scored_without
 from ruzhash_cv.core.method.fits import noise_scales, refine, refine_structures
 from ruzhash_cv.core.method.law import probabilities_of, tail_shares
@@ -46,6 +47,7 @@ class Estimate:
     tried: Tried | None = None
     # (m, 9): matrices that those of motions were chosen among
     pool: Array = field(default_factory=lambda: np.zeros((0, 9)))
+    lens: Lens = STRAIGHT  # that planes show
 
     @classmethod
     def nothing(cls, matches: MatchSet, families: Families, parameters: Parameters) -> Estimate:
@@ -62,7 +64,7 @@ def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng:
     structures, overlapping, scores = drop_repetitions(structures, scores, problem, rng)
     if overlapping.any():
         fitted = refine_structures(structures, searched, families, parameters)
-        scene, _ = with_motions(fitted, problem, tried, rng)
+        scene, _, _ = with_motions(fitted, problem, tried, rng)
         false = overlapped(scene, structures, overlapping, searched, families)
         if false.any():
             removed = np.asarray(held_by(structures, searched, families).any(axis=0))
@@ -72,14 +74,14 @@ def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng:
         anomaly_scores = scores.of_all(matches, rows, problem)
         return replace(Estimate.nothing(matches, families, parameters), scores=anomaly_scores, tried=tried)
     surfaces = refine_structures(structures, matches, families, parameters)
-    scene, pool = with_motions(surfaces, problem, tried, rng)
+    scene, pool, lens = with_motions(surfaces, problem, tried, rng)
     moved = moves_as_others(surfaces, scene, problem)
     if moved.any() and not moved.all():  # motions are looked for among surfaces: one at least is left
-        scene, pool = with_motions(surfaces.take(np.flatnonzero(~moved)), problem, tried, rng)
+        scene, pool, lens = with_motions(surfaces.take(np.flatnonzero(~moved)), problem, tried, rng)
     rigid = not families.is_plane(scene).all()
     if rigid:
         probabilities = probabilities_of(scene, searched, scores.decoys, off_surface(scene, tried.n, problem), problem)
-        scene, pool = with_best_matrices(scene, pool, probabilities, problem, rng)
+        scene, pool = with_best_matrices(scene, pool, lens, probabilities, problem, rng)
         scene = with_surfaces(scene, probabilities, tried.n, problem, rng)
     false = false_motions(scene, tried.n, problem)
     if rigid or false.any():
@@ -93,7 +95,7 @@ def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng:
     probabilities = probabilities_of(scene, matches, scores.decoys, off_surface(scene, tried.n, problem), problem)
     probabilities[:, without_support(scene, probabilities, matches, families)] = 0.0
     significant = tail_shares(anomaly_scores, np.sort(scores.of_decoys)) <= parameters.significant_share
-    return Estimate(scene, probabilities, anomaly_scores, significant, matches, families, parameters, tried, pool)
+    return Estimate(scene, probabilities, anomaly_scores, significant, matches, families, parameters, tried, pool, lens)
 
 
 def overlapped(scene: Scene, surfaces: Structures, overlapping: Mask, matches: MatchSet, families: Families) -> Mask:
@@ -130,7 +132,7 @@ def moves_as_others(surfaces: Scene, scene: Scene, problem: Problem) -> Mask:
     displaced = np.where(of_others, families.squared_residuals(others, matches.unmoved()), np.inf)
     hardly_moved = families.is_plane(others) & (noise_scales(displaced, 2) <= np.maximum(others.noise, least))
     # Noise is a length, and a density of points falls with its square.
-    precise = others.noise <= np.sqrt(parameters.held_ratio) * np.maximum(surfaces.noise, least)[:, None]
+    precise = others.noise <= np.sqrt(2.0) * np.maximum(surfaces.noise, least)[:, None]
     held = held_by(surfaces, matches, families) * matches.weights
     both = (held @ of_others.T) * (precise | hardly_moved)
     moved &= both.max(axis=1) >= 0.5 * held.sum(axis=1)

@@ -158,6 +158,7 @@ def extract(
     n_tried: int,
     total: float | None = None,
     widest: int | None = None,
+    by_planes: bool = False,
 ) -> tuple[Structures, Array]:
     """Return structures, strongest first, and the weights that none explains.
 
@@ -168,7 +169,8 @@ def extract(
     """
     parameters, left = problem.parameters, np.where(weights > 0.0, problem.matches.shares, 0.0)
     total, n_radii = float(left.sum()) if total is None else total, len(parameters.radii)
-    chosen, left = chosen_structures(models, left, total, n_radii if widest is None else widest + 1, problem, n_tried)
+    n_radii = n_radii if widest is None else widest + 1
+    chosen, left = chosen_structures(models, left, total, n_radii, problem, n_tried, by_planes)
     # Not in this order yet: what is taken away leaves the annuli of others, which gain by it.
     chosen = chosen[np.argsort(-chosen[:, 0], kind="stable")]
     evidences, support = np.ascontiguousarray(chosen.T[[0, 3]])
@@ -180,12 +182,13 @@ def extract(
 
 
 def chosen_structures(
-    models: Candidates, weights: Array, total: float, n_radii: int, problem: Problem, n_tried: int
+    models: Candidates, weights: Array, total: float, n_radii: int, problem: Problem, n_tried: int, by_planes: bool
 ) -> tuple[Array, Array]:
     """Return the evidence, candidate, radius and support (k, 4) of structures, and the weights that none explains.
 
     The radius of most evidence is no noise scale: one wide plane may hold the matches of several narrow ones. A structure wider than a
-    unit gives way to structures of at most a third of its radius among its matches that have more evidence together.
+    unit gives way to structures of at most a third of its radius among its matches that have more evidence together. If they are to be
+    explained `by_planes`, a motion gives way to planes that hold nearly all of its matches and have more evidence together.
     """
     parameters, keypoints, m = problem.parameters, problem.matches.keypoints, len(models)
     chosen, left = np.empty((MAX_STRUCTURES, 4)), weights.copy()
@@ -197,19 +200,23 @@ def chosen_structures(
         np.empty((m, parameters.n_radius_indices)), np.empty(len(parameters.radii)), np.empty(m),
         np.empty(m, np.int64), np.empty(len(left), np.int64), left, chosen,
     )  # fmt: skip
-    parts, remaining = [chosen[:0]], weights.copy()
+    parts, remaining, is_plane = [chosen[:0]], weights.copy(), problem.families.is_plane(models)
     for wide in chosen[:n_chosen]:
         item, radius = wide[1:3].astype(int).tolist()
         held = models.radius_indices[item] <= radius + parameters.tolerance_steps
         mine, remaining = np.where(held, remaining, 0.0), np.where(held, 0.0, remaining)
         parts.append(wide[None])
-        if parameters.radii[radius] > 1.0 + 1e-9:
-            narrow, rest = chosen_structures(models, mine, total, radius - _N_NARROWER + 1, problem, n_tried)
-            before, after = (
-                joint_evidence(each, models, mine, total, problem, n_tried) for each in (wide[None], narrow)
-            )
-            if after > before:
-                parts[-1], left = narrow, left + rest
+        rivals = [(np.arange(m), radius - _N_NARROWER + 1, 0.0)] if parameters.radii[radius] > 1.0 + 1e-9 else []
+        if by_planes and not is_plane[item]:
+            rivals.append((np.flatnonzero(is_plane), n_radii, parameters.planes_share))
+        most, rest = joint_evidence(wide[None], models, mine, total, problem, n_tried), np.zeros_like(mine)
+        for rows, n_narrow, least in rivals:
+            narrow, beside = chosen_structures(models.take(rows), mine, total, n_narrow, problem, n_tried, by_planes)
+            narrow[:, 1] = rows[narrow[:, 1].astype(int)]
+            together = joint_evidence(narrow, models, mine, total, problem, n_tried)
+            if together > most and beside.sum() <= (1.0 - least) * mine.sum():
+                parts[-1], rest, most = narrow, beside, together
+        left = left + rest
     return np.concatenate(parts), left
 
 

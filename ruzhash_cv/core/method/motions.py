@@ -22,6 +22,7 @@ import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv.core.families.base import Models, MotionFamily
+from ruzhash_cv.core.method.bending import STRAIGHT, Lens, lens_of_planes
 from ruzhash_cv.core.method.competition import competing
 from ruzhash_cv.core.method.fits import balanced, log_likelihoods, ranking_costs, refine, refined_samples
 from ruzhash_cv.core.method.opacity import Opacity, interleaved
@@ -37,26 +38,28 @@ MAX_MOTIONS = 8
 _N_PLANES = 4
 
 
-def with_motions(surfaces: Scene, problem: Problem, tried: Tried, rng: np.random.Generator) -> tuple[Scene, Array]:
-    """Return the scene of surfaces that a search has found, and matrices (m, 9) that its last ones are chosen among.
+def with_motions(
+    surfaces: Scene, problem: Problem, tried: Tried, rng: np.random.Generator
+) -> tuple[Scene, Array, Lens]:
+    """Return the scene of surfaces that a search has found, matrices (m, 9) that its last ones are chosen among, and the lens.
 
     The scene is rigid motions and surfaces. Structures that are not planes are motions already: a motion takes the place of those that
     it holds.
     """
     families = problem.families
     if families.motion_id is None or len(families) == 1 or len(surfaces) == 0:
-        return surfaces, np.zeros((0, 9))
-    motions, holders, pool = find_motions(surfaces, problem, tried, rng)
+        return surfaces, np.zeros((0, 9)), STRAIGHT
+    motions, holders, pool, lens = find_motions(surfaces, problem, tried, rng)
     kept = np.flatnonzero(families.is_plane(surfaces) | (holders < 0))
     scene = Scene.join([*motions, surfaces.take(kept)])
     owners = np.arange(len(scene))
     owners[len(motions) :] = np.where(holders[kept] < 0, owners[len(motions) :], holders[kept])
-    return replace(scene, owners=owners), pool
+    return replace(scene, owners=owners), pool, lens
 
 
 def find_motions(
     surfaces: Scene, problem: Problem, tried: Tried, rng: np.random.Generator
-) -> tuple[list[Scene], Rows, Array]:
+) -> tuple[list[Scene], Rows, Array, Lens]:
     """Return rigid motions among the surfaces that move and the matches of these and of none.
 
     Returns the number of the motion that holds each surface (k,), -1 for none, and all matrices (m, 9) that were refined, too. If the
@@ -67,11 +70,12 @@ def find_motions(
     family_id, unit, moved = cast(int, families.motion_id), matches.unit, ~surfaces.stationary
     family, labels, free = families[family_id], assign(surfaces, matches, families), moved
     planes = families.is_plane(surfaces)
+    lens = lens_of_planes(surfaces, labels, matches, families, parameters)
     opacity = Opacity.of(surfaces, matches, families, parameters)
     weights, left = np.where(opacity.contradict, 0.0, matches.weights), on_surfaces(moved, labels, True)
     copies, _ = competing((labels == np.arange(len(surfaces))[:, None]) & planes[:, None], matches, parameters)
     own, is_explained = own_matrices(np.where(left, labels, -1), problem, rng), tried.ended == EXPLAINED
-    pool = np.vstack([plane_candidates(surfaces, left, problem, rng), own])
+    pool = np.vstack([plane_candidates(surfaces, left, problem, rng), own, tried.motions])
     n_samples = 0 if is_explained and len(pool) else parameters.motion_samples
     motions, holders, compared = list[Scene](), np.full(len(surfaces), -1), [pool[:0]]
     while len(motions) < MAX_MOTIONS and not (motions and is_explained and not free.any()):
@@ -90,8 +94,10 @@ def find_motions(
         refined, noise = refine(family, best, remaining, np.full(len(best), unit), parameters)
         compared.append(refined)
         squared = of_rows.without_slips(family.squared_residuals(remaining.data, refined), unit, parameters)
-        rivals = np.vstack([squared, family.squared_residuals(remaining.data, own)])
-        given = rivals, labels[rows], matches.weights[rows], len(surfaces), unit, parameters
+        bent = lens.bent_residuals(refined, squared, family, remaining, unit, parameters)
+        of_own = family.squared_residuals(remaining.data, own)
+        rivals, bent = np.vstack([squared, of_own]), np.vstack([bent, of_own])
+        given = rivals, bent, labels[rows], matches.weights[rows], len(surfaces), unit, parameters
         holds, lost, of_none = held_by_motions(*given)
         holds = holds[: len(refined)] & free
         strongest = np.where((holds & planes).any(axis=1), (holds & planes).argmax(axis=1), -1)
@@ -101,7 +107,7 @@ def find_motions(
         # Accept the likeliest that is proven and no noise of a motion before it.
         likelihoods = log_likelihoods(squared, matches.weights[rows], unit, family.codimension)
         proven = np.flatnonzero(evidences > 0.0)
-        for item in proven[ranked(likelihoods[proven], lost[proven], of_none[proven], parameters)].tolist():
+        for item in proven[ranked(likelihoods[proven], lost[proven], of_none[proven], lens, parameters)].tolist():
             mine = left & ~opacity.contradict & on_surfaces(holds[item], labels, True)
             mine[rows] &= squared[item] <= tolerances[item] ** 2
             others = ~left & on_surfaces(moved, labels, False)
@@ -113,7 +119,7 @@ def find_motions(
         motions.append(Scene.of(proposed, tolerances, evidences, noise).take(np.array([item])))
         left &= ~(family.squared_residuals(matches.data, refined[[item]])[0] <= tolerances[item] ** 2)
         left &= on_surfaces(free, labels, True)
-    return motions, holders, np.vstack(compared)
+    return motions, holders, np.vstack(compared), lens
 
 
 def plane_candidates(surfaces: Scene, free: Mask, problem: Problem, rng: np.random.Generator) -> Array:
@@ -149,38 +155,44 @@ def own_matrices(labels: Rows, problem: Problem, rng: np.random.Generator) -> Ar
 
 
 def held_by_motions(
-    squared: Array, labels: Rows, weights: Array, n_surfaces: int, unit: float, parameters: Parameters
+    squared: Array, bent: Array, labels: Rows, weights: Array, n_surfaces: int, unit: float, parameters: Parameters
 ) -> tuple[Mask, Array, Array]:
     """Return which surfaces (m, k) matrices with squared residuals (m, n) explain about as well as any of them does.
 
-    With another matrix, of another motion, the log-likelihood of a surface's matches may be greater by what a motion costs and by the
-    logarithm of `held_ratio` for each match: a lens that is not undistorted bends the lines of each plane differently. What it is
-    greater by beyond that is lost. Returns what each matrix loses (m,), and the log-likelihood of the matches of no surface (m,), too.
+    With another matrix, of another motion, the log-likelihood of a surface's matches may be greater by `motion_cost`, by the logarithm
+    of `held_ratio` for each match, as no surface is quite flat, and by twice what the matrix gains if the lens distortion of planes is
+    undone, with squared residuals `bent` (m, n): then the lens explains at least half of it. The rest is lost. Returns what each matrix
+    loses (m,), and the log-likelihood of the matches of no surface (m,), too.
     """
     likelihoods, reach = np.zeros((len(squared), n_surfaces + 1)), parameters.widest_scale * unit
+    gained = np.zeros_like(likelihoods)
     for label in np.unique(labels).tolist():
         mine = labels == label
         likelihoods[:, label] = log_likelihoods(squared[:, mine], weights[mine], reach, 1)
+        if bent is not squared:
+            gained[:, label] = log_likelihoods(bent[:, mine], weights[mine], reach, 1) - likelihoods[:, label]
     counts = np.bincount(labels + 1, weights, minlength=n_surfaces + 1)[1:]
-    allowed = parameters.motion_cost + np.log(parameters.held_ratio) * counts
+    allowed = parameters.motion_cost + np.log(parameters.held_ratio) * counts + 2.0 * np.maximum(gained[:, :-1], 0.0)
     likelihoods, of_none = likelihoods[:, :-1], likelihoods[:, -1]
     lost = np.maximum(likelihoods.max(axis=0, initial=0.0) - allowed - likelihoods, 0.0)
     return (likelihoods > 0.0) & (lost == 0.0), lost.sum(axis=1), of_none
 
 
-def ranked(likelihoods: Array, lost: Array, of_none: Array, parameters: Parameters) -> Rows:
-    """Return the order of matrices: the likeliest first, by log-likelihoods (m,), but last those that miss much.
+def ranked(likelihoods: Array, lost: Array, of_none: Array, lens: Lens, parameters: Parameters) -> Rows:
+    """Return the order of matrices: the likeliest first, by log-likelihoods (m,), but for a distorted lens, those that miss much last.
 
-    Likelihoods tell precise residuals apart, and of a plane behind a lens that bends lines some matrix explains even the bend. It
-    misses what stands on the plane. A matrix misses much if it has `lost` (m,) surfaces, and their matches and those of no surface,
+    Likelihoods tell precise residuals apart, and of a plane behind such a lens some matrix explains even the bend. It misses what is on
+    the plane. A matrix misses much if it has `lost` (m,) surfaces, and their matches and those of no surface,
     with log-likelihoods `of_none` (m,), are likelier with another matrix by more than a motion costs.
     """
+    if lens.bending == 0.0:
+        return np.argsort(-likelihoods, kind="stable")
     gains = of_none - lost
     return np.lexsort((-likelihoods, (lost > 0.0) & (gains < gains.max(initial=-np.inf) - parameters.motion_cost)))
 
 
 def with_best_matrices(
-    scene: Scene, pool: Array, probabilities: Array, problem: Problem, rng: np.random.Generator
+    scene: Scene, pool: Array, lens: Lens, probabilities: Array, problem: Problem, rng: np.random.Generator
 ) -> tuple[Scene, Array]:
     """Return the scene with the best matrix of each rigid motion: the first one as they are `ranked`.
 
@@ -199,8 +211,9 @@ def with_best_matrices(
         models, scales, squared = refined_samples(given, labels, weighted, family, parameters, rng)
         squared = opacity.without_slips(squared, matches.unit, parameters)
         compared.append(models)
+        bent = lens.bent_residuals(models, squared, family, weighted, matches.unit, parameters)
         likelihoods = log_likelihoods(squared, weights, matches.unit, family.codimension)
-        _, lost, of_none = held_by_motions(squared, labels, weights, len(scene), matches.unit, parameters)
-        best = ranked(likelihoods, lost, of_none, parameters)[0]
+        _, lost, of_none = held_by_motions(squared, bent, labels, weights, len(scene), matches.unit, parameters)
+        best = ranked(likelihoods, lost, of_none, lens, parameters)[0]
         matrices[item], noise[item] = models[best], scales[best]
     return replace(scene, matrices=matrices, noise=noise), np.vstack(compared)

@@ -65,7 +65,7 @@ class Opacity:
         n_false = np.count_nonzero(near[:, self.contradict], axis=1) - self.chances[self.contradict].sum()
         n_off = np.count_nonzero(near[:, self.off], axis=1)
         few = (n_false <= PARALLAX_SIZE) | (n_off > np.count_nonzero(~self.off))
-        return np.asarray(~few & (n_false >= parameters.taken_share * n_off))
+        return np.asarray(~few & (n_false >= parameters.slip_share * n_off))
 
     def without_slips(self, squared: Array, reach: float, parameters: Parameters) -> Array:
         """Return squared residuals (m, n) of models, which become infinite for matches off surfaces where these are slips."""
@@ -114,31 +114,32 @@ def own_share(points: Array, members: Mask, around: Mask, same: float) -> float:
 
 
 def false_motions(scene: Scene, n_tried: int, problem: Problem) -> Mask:
-    """Return which models (k,) of a scene belong to motions beside the strongest one that moved, but are no structures.
+    """Return which models (k,) of a scene belong to motions that are no structures.
 
-    They are interleaved with this if it is rigid, or have no evidence for the `n_tried` models if a patch of matches counts once. Its
-    size is that of patches among the unexplained matches, unless these are so large that the strongest would have no evidence either.
+    Motions beside the strongest one that moved are false if they are interleaved with it and it is rigid, and if they have no evidence
+    for the `n_tried` models when a patch of matches counts once. The size of patches is that among the unexplained matches, unless it is
+    so large that the strongest one would have no evidence either. A rigid motion without planes is false if it is interleaved with lone
+    planes.
     """
     matches, _, families, parameters = problem
-    motions = scene.motions()
-    held = held_by(scene, matches, families)
-    holds = np.array([held[scene.owners == motion].any(axis=0) for motion in motions.tolist()]).reshape(
-        -1, len(matches)
-    )
+    motions, planes, data, unit = scene.motions(), families.is_plane(scene), matches.coordinates, matches.unit
     moved = ~scene.stationary[motions]
     if np.count_nonzero(moved) < 2:
         return np.zeros(len(scene), bool)
+    held = held_by(scene, matches, families)
+    holds = np.array([held[scene.owners == motion].any(axis=0) for motion in motions.tolist()])
     strongest = int(np.where(moved, holds @ matches.weights, -1.0).argmax())
     n_tests = np.log(max(matches.n_groups, 1) * n_tried)
-    size = patch_size(matches.coordinates[~holds.any(axis=0)])
+    size = patch_size(data[~holds.any(axis=0)])
     false = (scene.evidences[motions] + n_tests) / size <= n_tests
-    false &= not false[strongest]
-    if not families.is_plane(scene)[motions[strongest]]:
-        first = holds[strongest]
-        for item in np.flatnonzero(moved & ~false).tolist():
-            given = holds[item] & ~first, first, matches.unit, parameters
-            false[item] = interleaved(matches.coordinates, *given, in_either=True)
-    false &= moved & (np.arange(len(motions)) != strongest)
+    false &= moved & ~false[strongest]
+    alone, first = planes[motions] & moved, holds[strongest]
+    on_planes = np.asarray(holds[alone].any(axis=0))
+    for item in np.flatnonzero(moved & ~false).tolist():
+        if not planes[motions[strongest]] and item != strongest:
+            false[item] = interleaved(data, holds[item] & ~first, first, unit, parameters, in_either=True)
+        if not alone[item] and np.count_nonzero(scene.owners == motions[item]) == 1:
+            false[item] |= interleaved(data, holds[item] & ~on_planes, on_planes, unit, parameters)
     return np.isin(scene.owners, motions[false])
 
 

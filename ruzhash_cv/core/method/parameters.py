@@ -98,11 +98,19 @@ class Parameters:
         "share",
     )
     held_ratio: float = _number(
-        2.0, "how many times likelier each match of a motion's plane may be with another matrix than with the motion's"
+        1.5, "how many times likelier each match of a motion's plane may be with another matrix than with the motion's"
+    )
+    planes_share: float = _number(
+        0.95, "least share of a motion's matches that planes must hold to replace it", "share"
     )
     taken_share: float = _number(
         0.2,
         "least share of matches that end at keypoints of a plane or structure if they repeat its texture, or are a copy of it",
+        "share",
+    )
+    slip_share: float = _number(
+        0.35,
+        "least share of a motion's off-plane matches that contradict planes, beyond chance, if all are slips",
         "share",
     )
     motion_cost: float = _number(10.0, "evidence, in nats, that a motion needs beyond its strongest plane's")

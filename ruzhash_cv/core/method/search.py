@@ -47,6 +47,8 @@ class Tried:
     n_samples: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     ended: str | None = None
     rejected: Rows = field(default_factory=lambda: np.zeros(4, np.int64))
+    # (m, 9): motions that gave way to planes
+    motions: Array = field(default_factory=lambda: np.zeros((0, 9)))
 
     @property
     def n(self) -> int:
@@ -121,7 +123,33 @@ def search(problem: Problem, rng: np.random.Generator) -> tuple[Structures, Scor
         if tried.ended is not None:
             break
         leading = scores.of_matches
+    if not families.is_plane(structures).all():
+        structures, scores = with_planes_apart(structures, still, scores, weights, tried, problem, rng)
     return structures, scores, tried
+
+
+def with_planes_apart(
+    structures: Structures,
+    still: Structures,
+    scores: Scores,
+    weights: Array,
+    tried: Tried,
+    problem: Problem,
+    rng: np.random.Generator,
+) -> tuple[Structures, Scores]:
+    """Return structures and scores with planes in place of motions that hold them, if together these have more evidence.
+
+    Planes that moved apart were sampled in some round, but some matrix fits any two of them.
+    """
+    matches, _, families, parameters = problem
+    apart, unexplained = extract(tried.candidates, weights, problem, tried.n, by_planes=True)
+    apart, motions = Structures.join([apart, still]), ~families.is_plane(structures)
+    if families.is_plane(apart).sum() == np.count_nonzero(~motions):
+        return structures, scores
+    tried.motions = structures.matrices[motions]
+    apart = apart.take(np.argsort(-apart.evidences, kind="stable"))
+    decoys = decoys_of_unexplained(matches, unexplained, parameters, rng)
+    return apart, score(tried.columns, apart, decoys, problem, rng)
 
 
 def has_more(

@@ -6,13 +6,29 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from posed_views import CAMERA1 as CAMERA
-from posed_views import CAMERA2, FLOOR, POSE, SIDE, TURN, WALL, filtered, on_plane, pose_error, seen, turned, views
+from posed_views import (
+    CAMERA2,
+    FLOOR,
+    POSE,
+    SIDE,
+    TURN,
+    WALL,
+    behind,
+    filtered,
+    on_plane,
+    pose_error,
+    seen,
+    things_before,
+    turned,
+    views,
+)
 from stage_cases import in_pixels, matches_of, mismatches
 from two_views import plane
 
 from ruzhash_cv import FilterResult, filter_points, find_fundamental_matrix
 from ruzhash_cv.core.families.base import Models
 from ruzhash_cv.core.method import motions
+from ruzhash_cv.core.method.bending import STRAIGHT, Lens
 from ruzhash_cv.core.method.fits import refine_structures
 from ruzhash_cv.core.method.motions import held_by_motions, ranked
 from ruzhash_cv.core.method.parameters import PARAMETERS
@@ -34,6 +50,11 @@ def kinds(result: FilterResult) -> list[str]:
 def off_wall(n: int, n_off: int, rng: np.random.Generator, low: float = 0.5, high: float = 0.9) -> Array:
     """Return points of the wall and then some nearer to the camera, in shares of their depth on the wall."""
     return np.vstack([on_plane(WALL, n, rng), on_plane(WALL, n_off, rng, low, high)])
+
+
+def smaller(points: Array) -> Array:
+    """Return points that fill 40 % of the first image in width and height."""
+    return np.column_stack([0.4 * points[:, :2], points[:, 2]])
 
 
 def bent(points: Array) -> Array:
@@ -79,7 +100,9 @@ def test_a_floor_that_a_lens_bends_is_one_motion_with_what_stands_on_it(seed: in
     """Some matrix fits even the bend, but not the box: its points would be 11 to 18 px off their lines."""
     rng = np.random.default_rng(seed)
     box = rng.uniform([-0.4, -0.8, 5.0], [0.4, 0.2, 5.3], (25, 3))
-    given = [bent(of) for of in views(np.vstack([on_plane(FLOOR, 250, rng), box]), noise=0.1, seed=seed)]
+    floor = on_plane(FLOOR, 250, rng)
+    floor = floor[behind(views(floor, noise=0.0), views(box, noise=0.0))]
+    given = [bent(of) for of in views(np.vstack([floor, box]), noise=0.1, seed=seed)]
     for matrix in (find_fundamental_matrix(*given, rng=seed)[0], filter_points(*given, rng=seed).motions[0].matrix):
         assert np.median(sampson_distance(*views(box, noise=0.0), matrix)) < 1.0
 
@@ -181,15 +204,18 @@ def test_plants_matched_some_plants_off_along_their_rows_are_no_motion(seed: int
 
 def test_objects_that_move_by_themselves_stay_apart() -> None:
     """The second one is sometimes found in part only: matches of both at once make most samples impure."""
-    found, other = [], (turned(-0.1, 0.05, 0.2), np.array([-0.3, 0.8, 0.1]))
+    alone, other = [], (turned(-0.1, 0.05, 0.2), np.array([-0.3, 0.8, 0.1]))
     for seed in range(4):
         rng = np.random.default_rng(seed)
-        cloud, thing = (on_plane(WALL, n, rng, 0.5, 1.2) for n in (120, 90))
-        result = filtered(views(cloud, seed=seed), views(thing, other, seed=seed), n_mismatches=10, seed=seed)
-        assert (result.motion_labels[:120] == 0).mean() > 0.9
-        assert (result.motion_labels[120:210] != 0).mean() > 0.9
-        found.append((result.motion_labels[120:210] == 1).mean())
-    assert np.median(found) > 0.9
+        cloud, thing = on_plane(WALL, 240, rng, 0.5, 1.2), smaller(on_plane(WALL, 90, rng, 0.5, 1.2))
+        scene, mover = views(cloud, seed=seed), views(thing, other, seed=seed)
+        visible = behind(scene, mover)
+        result = filtered((scene[0][visible], scene[1][visible]), mover, n_mismatches=10, seed=seed)
+        of_scene, of_mover = np.split(result.motion_labels[: visible.sum() + 90], [visible.sum()])
+        assert (of_scene == 0).mean() > 0.9
+        assert (of_mover != 0).mean() > 0.9
+        alone.append((of_mover == 1).mean())
+    assert np.median(alone) > 0.9
 
 
 def test_if_the_search_explained_all_no_motion_is_looked_for_without_a_surface(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,17 +233,20 @@ def test_if_the_search_explained_all_no_motion_is_looked_for_without_a_surface(m
         structures, _, tried = search(problem, np.random.default_rng(0))
         surfaces = refine_structures(structures, matches, problem.families, PARAMETERS)
         tried.ended, numbers[:] = ended, []
-        scene, _ = motions.with_motions(surfaces, problem, tried, rng)
+        scene, _, _ = motions.with_motions(surfaces, problem, tried, rng)
         assert [families_of("auto").is_plane(scene)[0], numbers] == [False, expected]
 
 
 def test_of_many_matches_a_part_is_searched_and_what_is_found_is_fitted_to_all() -> None:
     rng, other = np.random.default_rng(0), (turned(-0.1, 0.05, 0.2), np.array([-0.3, 0.8, 0.1]))
-    cloud, thing = (on_plane(WALL, n, rng, 0.5, 1.2) for n in (1800, 1350))
-    result = filtered(views(cloud, seed=0), views(thing, other, seed=1), n_mismatches=150)
+    cloud, thing = on_plane(WALL, 2400, rng, 0.5, 1.2), smaller(on_plane(WALL, 1000, rng, 0.5, 1.2))
+    scene, mover = views(cloud, seed=0), views(thing, other, seed=1)
+    visible = behind(scene, mover, 10.0)
+    result = filtered((scene[0][visible], scene[1][visible]), mover, n_mismatches=150)
+    of_scene, of_mover = np.split(result.motion_labels[: visible.sum() + 1000], [visible.sum()])
     assert len(result.motions) == 2
-    assert (result.motion_labels[:1800] == 0).mean() > 0.95
-    assert (result.motion_labels[1800:3150] == 1).mean() > 0.95
+    assert (of_scene == 0).mean() > 0.95
+    assert (of_mover == 1).mean() > 0.95
     assert np.median(sampson_distance(*views(cloud, noise=0.0), result.motions[0].matrix)) < 0.1
     assert pose_error(result) < 0.5
 
@@ -227,15 +256,17 @@ def test_a_mover_beside_a_static_scene_is_a_motion_alone() -> None:
     alone = []
     for seed in range(5):
         rng, own = np.random.default_rng(seed), (turned(-0.05, -0.2, 0.1), np.array([-0.6, 0.5, 0.3]))
-        static = np.vstack([on_plane(FLOOR, 120, rng), off_wall(120, 60, rng)])
+        static = np.vstack([on_plane(FLOOR, 120, rng), on_plane(WALL, 120, rng), things_before(WALL, 60, rng)])
         rays = np.column_stack([rng.uniform(0.0, 0.15, 50), rng.uniform(-0.1, 0.1, 50), np.ones(50)])
         box = rays * rng.uniform(2.5, 3.2, (50, 1))
-        result = filtered(views(static, seed=seed), views(box, own, seed + 9), seed=seed)
-        labels = result.motion_labels
-        assert (labels[:300] == 0).mean() > 0.9
+        scene, mover = views(static, seed=seed), views(box, own, seed + 9)
+        visible = behind(scene, mover)
+        result = filtered((scene[0][visible], scene[1][visible]), mover, seed=seed)
+        of_scene, of_box = np.split(result.motion_labels[: visible.sum() + 50], [visible.sum()])
+        assert (of_scene == 0).mean() > 0.9
         assert result.motions[0].kind == "fundamental"
-        mover = np.bincount(labels[300:350] + 1, minlength=3)[2:].argmax() + 1
-        alone.append((labels[300:350] == mover).mean() > 0.7 and (labels[:300] == mover).mean() < 0.02)
+        other = np.bincount(of_box + 1, minlength=3)[2:].argmax() + 1
+        alone.append((of_box == other).mean() > 0.7 and (of_scene == other).mean() < 0.02)
     # Fifty matches are lost where their motion is not sampled.
     assert sum(alone) >= 3
 
@@ -275,7 +306,7 @@ def test_a_matrix_holds_a_surface_unless_another_costs_its_matches_much_less() -
     rng, noise = np.random.default_rng(0), np.array([1.0, 1.6, 3.0])[:, None]
     for n, held in ((10, [True, True, True]), (200, [True, True, False])):
         squared = np.square(noise * rng.normal(size=n))
-        holds, lost, of_none = held_by_motions(squared, np.zeros(n, np.int64), np.ones(n), 2, 3.0, PARAMETERS)
+        holds, lost, of_none = held_by_motions(squared, squared, np.zeros(n, np.int64), np.ones(n), 2, 3.0, PARAMETERS)
         assert holds.T.tolist() == [held, [False] * 3]  # no match is on the other surface
         assert ((lost > 0.0).tolist(), of_none.tolist()) == ([not each for each in held], [0.0] * 3)
 
@@ -283,7 +314,8 @@ def test_a_matrix_holds_a_surface_unless_another_costs_its_matches_much_less() -
 def test_the_likeliest_matrix_comes_first_among_those_that_miss_little() -> None:
     likelihoods, cost = np.array([3.0, 9.0, 5.0, 7.0, 1.0]), PARAMETERS.motion_cost
     lost, of_none = cost * np.array([0.0, 3.0, 1.5, 3.0, 0.0]), cost * np.array([0.0, 0.0, 1.0, 2.5, 0.5])
-    assert ranked(likelihoods, lost, of_none, PARAMETERS).tolist() == [3, 2, 0, 4, 1]
+    assert ranked(likelihoods, lost, of_none, Lens(0.1, np.zeros(4)), PARAMETERS).tolist() == [3, 2, 0, 4, 1]
+    assert ranked(likelihoods, lost, of_none, STRAIGHT, PARAMETERS).tolist() == [1, 3, 2, 0, 4]
 
 
 @three_seeds

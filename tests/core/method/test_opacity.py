@@ -65,7 +65,7 @@ def test_matches_off_surfaces_are_slips_if_three_and_a_share_of_them_contradict_
     left = opacity.without_slips(squared.copy(), 1.0, PARAMETERS)
     assert np.isinf(left[0]).tolist() == (slipped & off).tolist()
     np.testing.assert_array_equal(left[1], squared[1])
-    assert not opacity.are_slips(squared, 1.0, replace(PARAMETERS, taken_share=0.5)).any()
+    assert not opacity.are_slips(squared, 1.0, replace(PARAMETERS, slip_share=0.5)).any()
     # As many as by chance are none.
     assert not Opacity(off, contradict, np.full(22, 0.5)).are_slips(squared, 1.0, PARAMETERS).any()
 

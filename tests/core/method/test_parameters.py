@@ -12,7 +12,7 @@ from many_pairs import digest
 from posed_views import FLOOR, WALL, on_plane, views
 from result_rows import structures
 from stage_cases import mismatches
-from two_views import beside, motion, one_window_off, plane, shifted_along_lines, strips, two_planes
+from two_views import beside, copies_of_one, motion, one_window_off, plane, shifted_along_lines, strips, two_planes
 
 from ruzhash_cv import FilterResult
 from ruzhash_cv.core.method.matches import MatchSet
@@ -82,6 +82,7 @@ def scenes() -> tuple[tuple[np.ndarray, np.ndarray], ...]:
         found_in_parts(7),
         two_planes(apart=False)[0],
         np.vstack([plane(120, 0.2), plane(150, 3.0, 1)]),
+        np.hstack(copies_of_one(4, 0)[:2]),
     ))  # fmt: skip
 
 

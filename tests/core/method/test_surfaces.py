@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from drawn_scenes import facade_scene, rigid_scene
 from naive import apply, crossed
-from posed_views import CAMERA1, CAMERA2, FLOOR, POSE, SIDE, TURN, WALL, filtered, on_plane, views
+from posed_views import CAMERA1, CAMERA2, FLOOR, POSE, SIDE, TURN, WALL, filtered, on_plane, things_before, views
 from rendering import draw_correspondences
 
 from ruzhash_cv import Camera, FilterResult, filter_points
@@ -146,7 +146,7 @@ def test_matches_of_a_few_things_before_a_wall_are_kept(n_off: int, least: float
     shares = []
     for seed in range(8):
         rng = np.random.default_rng(seed + 100)
-        points = np.vstack([on_plane(WALL, 200, rng), on_plane(WALL, n_off, rng, 0.5, 0.9)])
+        points = np.vstack([on_plane(WALL, 200, rng), things_before(WALL, n_off, rng)])
         mask = filtered(views(points, seed=seed), seed=seed).inlier_mask
         shares.append((mask[200 : 200 + n_off].mean(), mask[200 + n_off :].mean()))
     off, wrong = np.mean(shares, axis=0)
