@@ -378,9 +378,11 @@ def _of_estimate(estimated: Estimate, family_id: int, reach: float, rng: np.rand
         return None
     labels, of_any = estimated.probabilities.argmax(axis=1), np.minimum(estimated.probabilities.sum(axis=1), 1.0)
     support = np.bincount(labels, matches.weights * of_any, minlength=len(scene))
-    overlays = scene.stationary & (support < support[~scene.stationary].sum())
-    weights = matches.weights * of_any * ~overlays[labels]
     family, parameters = families[family_id], estimated.parameters
+    # A homography may be that of static matches. They have no epipolar geometry, however many they are.
+    moved, needed = support[~scene.stationary].sum(), np.inf if family.is_plane else float(family.sample_size)
+    overlays = scene.stationary & ((support < moved) | (moved > needed))
+    weights = matches.weights * of_any * ~overlays[labels]
     owners = np.where((of_any > 0.5) & ~overlays[labels], scene.owners[labels], -1)
     first = int(np.bincount(owners + 1, minlength=len(scene) + 1)[1:].argmax())
     if not family.is_plane and matches.calibrated:

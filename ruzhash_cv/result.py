@@ -200,7 +200,7 @@ class FilterResult(Record):
 
     @uninterrupted
     def camera_pose(
-        self, camera1: Any = None, camera2: Any = None, motion: int = 0, *, image_size: Any = None
+        self, camera1: Any = None, camera2: Any = None, motion: int | None = None, *, image_size: Any = None
     ) -> CameraPose:
         """Return the pose of the second camera, estimated from one motion: X2 = R X1 + t for points in the cameras' frames.
 
@@ -209,9 +209,9 @@ class FilterResult(Record):
         camera1, camera2 : Camera, array_like of shape (3, 3), or anything else that `Camera.of` takes; optional
             The two cameras, in the unit of the points. Without `camera2`, `camera1` took both images. Without either, the cameras
             given to `filter_points` are used.
-        motion : int
-            Index into `motions`. If its kind is ``"homography"``, two poses fit the plane, and the one with the higher likelihood is
-            returned.
+        motion : int, optional
+            Index into `motions`, by default of the first that is not an overlay. If its kind is ``"homography"``, two poses fit the
+            plane, and the one with the higher likelihood is returned.
         image_size : sequence of two ints, optional
             Width and height in pixels of both images, of one camera whose focal length is not known. It is estimated with the pose,
             from .4 to 4 image diagonals, without distortion and with the principal point in the middle. Not with cameras.
@@ -246,6 +246,8 @@ class FilterResult(Record):
             raise TypeError("`image_size` is for a camera whose focal length is not known, got cameras as well")
         if estimate is None or not motions:
             raise IndexError(f"there is no motion whose pose could be estimated: {printing.headline(self)}")
+        if motion is None:  # static matches have no pose
+            motion = next((number for number, each in enumerate(motions) if not each.stationary), 0)
         if not -len(motions) <= check_int(motion, "motion", at_least=-sys.maxsize) < len(motions):
             raise IndexError(f"`motion` must be an index into {len(motions)} motions, got {motion}")
         if image_size is None and not is_known:

@@ -322,6 +322,24 @@ def best_pose(E: Array, data: Array, weights: Array, squared: Array, reach: floa
     return *poses[best], fronts[best]
 
 
+def without_beyond(
+    points: Array, weights: Array, voting: Array, reach: float, F: Array, image: Array, others: Array, squared: Array
+) -> Array:
+    """Return squared residuals (N,) of other points (6, N), infinite beyond the epipole, if this lies in the image."""
+    epipole = last_right_vector(F.T)
+
+    def sides(pairs: Array) -> Array:
+        lines, through = pairs[:3].T @ F.T, np.cross(epipole, pairs[3:].T)
+        cosines = (lines * through).sum(axis=1) / np.linalg.norm(lines, axis=1) / np.linalg.norm(through, axis=1)
+        return np.sign(cosines) * (np.abs(cosines) > 0.5)
+
+    place = epipole[:2] / epipole[2]
+    if ((place < image[0]) | (place > image[1])).any():
+        return squared
+    right = sides(points) @ (weights * np.maximum(0.0, 1.0 - voting / reach**2))
+    return np.where(sides(others) * right < 0.0, np.inf, squared)
+
+
 def in_front(rotation: Array, translation: Array, first: Array, second: Array) -> Mask:
     """Return whether depths along both rays, by least squares, are above 0."""
     systems = [np.column_stack([rotation @ x1, -x2]) for x1, x2 in zip(first, second, strict=True)]

@@ -41,6 +41,7 @@ ORDER = (
 STAGES = (
     "parameters",
     "matches",
+    "sides",
     "sampling",
     "preferences",
     "scene",
@@ -64,9 +65,9 @@ HOSTS = {"hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 14_972,
-    "core": 6_947,
-    "tests": 12_791,
+    "package": 15_120,
+    "core": 7_091,
+    "tests": 12_911,
     "benchmarks": 6_787,
     "tests of benchmarks": 1_138,
 }

@@ -9,7 +9,7 @@ import pytest
 from posed_views import CAMERA1 as CAMERA
 from posed_views import CAMERA2, POSE, TURN, WALL, angles, filtered, on_plane, pose_error, seen, towards, turned, views
 
-from ruzhash_cv import filter_points
+from ruzhash_cv import filter_points, find_fundamental_matrix
 from ruzhash_cv.models import sampson_distance
 from ruzhash_cv.pose import CameraPose
 
@@ -115,3 +115,29 @@ def test_a_mover_near_the_epipolar_lines_does_not_bend_the_pose() -> None:
         result = filter_points(*pixels, cameras=camera)
         errors.append(max(angles(result.camera_pose(), (rotation, towards(*pose[1])))))
     assert max(errors) < 0.5
+
+
+@pytest.mark.parametrize("n", [120, 300])
+def test_the_pose_is_of_what_moved_however_much_stands_still(n: int) -> None:
+    """A robot sees its own body, which is motion 0 if it has more matches than the room."""
+    rng = np.random.default_rng(0)
+    body = rng.uniform([0, 400], [640, 480], (n, 2))
+    room = views(on_plane(WALL, 150, rng, 0.4, 1.0), noise=0.3)
+    first, second = (np.vstack([part, body]) for part in room)
+    result = filter_points(first, second)
+    assert [motion.stationary for motion in result.motions] == ([True, False] if n > 150 else [False, True])
+    moving = int(n > 150)
+    assert max(angles(result.camera_pose(CAMERA, CAMERA2), POSE)) < 1.0
+    np.testing.assert_array_equal(
+        result.camera_pose(CAMERA, CAMERA2).rotation, result.camera_pose(CAMERA, CAMERA2, moving).rotation
+    )
+    F, mask = find_fundamental_matrix(first, second)
+    assert F is not None
+    assert mask[:150].mean() > 0.9
+    assert np.median(sampson_distance(*views(on_plane(WALL, 150, rng, 0.4, 1.0), noise=0.0), F)) < 1.0
+
+
+def test_a_result_of_static_matches_alone_has_their_pose() -> None:
+    body = np.random.default_rng(0).uniform(0, 480, (100, 2))
+    result = filter_points(body, body)
+    assert not result.camera_pose(CAMERA).has_baseline

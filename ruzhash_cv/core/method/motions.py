@@ -29,6 +29,7 @@ from ruzhash_cv.core.method.proofs import proofs
 from ruzhash_cv.core.method.sampling import Problem, draw_samples
 from ruzhash_cv.core.method.scene import Scene, assign, on_surfaces, taken_keypoints, without_slips
 from ruzhash_cv.core.method.search import EXPLAINED, Tried
+from ruzhash_cv.core.method.sides import on_one_side
 
 #: A guard: no more motions are looked for.
 MAX_MOTIONS = 8
@@ -88,7 +89,9 @@ def find_motions(
         # Refine.
         refined, noise = refine(family, best, remaining, np.full(len(best), unit), parameters)
         compared.append(refined)
-        squared = without_slips(family.squared_residuals(remaining.data, refined), *of_rows)
+        squared = family.squared_residuals(remaining.data, refined)
+        squared = on_one_side(squared, Models.of_family(refined, family_id), remaining, families)
+        squared = without_slips(squared, *of_rows)
         rivals = np.vstack([squared, family.squared_residuals(remaining.data, own)])
         given = rivals, labels[rows], matches.weights[rows], len(surfaces), unit, parameters
         holds, lost, of_none = held_by_motions(*given)
@@ -197,6 +200,7 @@ def with_best_matrices(
         family, weighted = families[scene.family_ids[item]], replace(matches, weights=weights)
         given = np.vstack([scene.matrices[[item]], pool])
         models, scales, squared = refined_samples(given, labels, weighted, family, parameters, rng)
+        squared = on_one_side(squared, Models.of_family(models, scene.family_ids[item]), weighted, families)
         squared = without_slips(squared, surfaces, taken, matches.unit, parameters)
         compared.append(models)
         likelihoods = log_likelihoods(squared, weights, matches.unit, family.codimension)
