@@ -141,3 +141,25 @@ def test_a_result_of_static_matches_alone_has_their_pose() -> None:
     body = np.random.default_rng(0).uniform(0, 480, (100, 2))
     result = filter_points(body, body)
     assert not result.camera_pose(CAMERA).has_baseline
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("n_near", [40, 60])
+def test_few_near_points_before_far_ones_show_the_baseline(n_near: int, seed: int) -> None:
+    """Mountains and a fence: noise puts half of the far points behind the cameras."""
+    rng = np.random.default_rng(seed)
+    points = np.vstack([on_plane(WALL, 200, rng, 300.0, 700.0), on_plane(WALL, n_near, rng, 0.6, 2.0)])
+    result = filtered(views(points, seed=seed, noise=0.3), seed=seed, cameras=(CAMERA, CAMERA2))
+    pose = result.camera_pose()
+    assert pose.has_baseline
+    assert max(angles(pose, POSE)) < 2.0
+    assert np.isfinite(pose.points3d[200 : 200 + n_near]).all(axis=1).mean() > 0.9
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_mismatches_before_a_camera_that_turned_show_no_baseline(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    far = views(on_plane(WALL, 200, rng), TURN, seed, 0.3)
+    crowd = far[0][:40], far[1][:40] + rng.normal(0, 20.0, (40, 2))
+    result = filtered(far, crowd, seed=seed, cameras=(CAMERA, CAMERA2))
+    assert not result.camera_pose().has_baseline

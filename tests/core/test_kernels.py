@@ -123,10 +123,11 @@ def homographies_of(samples: np.ndarray) -> np.ndarray:
 
 
 def placed_matrices(rng: Rng, n: int) -> tuple[Any, ...]:
-    """Return rows with rays of a motion, weights, squared residuals, some infinite, and three essential matrices near its."""
+    """Return rows with rays of a motion, weights, squared residuals, some infinite, three matrices near its, and what is far."""
     data, weights, model = moved_rays(rng, n)
     squared = rng.exponential(4.0, (3, n + 20)) * rng.choice([0.0, 1.0, np.inf], (3, n + 20), p=[0.1, 0.8, 0.1])
-    return data, weights[0], np.fmin(squared, np.inf), as_essential(model + 0.1 * rng.normal(size=(3, 9)))
+    far = rng.choice([0.0, 100.0])
+    return data, weights[0], np.fmin(squared, np.inf), as_essential(model + 0.1 * rng.normal(size=(3, 9))), far
 
 
 def around_epipoles(rng: Rng, n: int) -> tuple[Any, ...]:
@@ -171,8 +172,8 @@ def naive_sides(
     )
 
 
-def naive_placed(data: Any, weights: Any, squared: Any, models: Any) -> tuple[np.ndarray, ...]:
-    poses = [naive.best_pose(model, data, weights, row, 3.0) for model, row in zip(models, squared, strict=True)]
+def naive_placed(data: Any, weights: Any, squared: Any, models: Any, far: Any) -> tuple[np.ndarray, ...]:
+    poses = [naive.best_pose(model, data, weights, row, 3.0, far) for model, row in zip(models, squared, strict=True)]
     return tuple(map(np.array, zip(*poses, strict=True)))
 
 
@@ -230,7 +231,8 @@ TABLE = (
     Row("rays.fit_in_rounds", moved_rays, fits_of(F), ray_fits("fundamental"), 0.0, 1e-5),
     Row("rays.solve_four", lambda rng, n: (rng.normal(size=(n, 4, 6)),), homographies_of,
         lambda samples: squares_of(np.array([naive.plane_through(each[:, :3], each[:, 3:]) for each in samples])), 0.0, 1e-7),
-    Row("rays.place", placed_matrices, lambda data, weights, squared, models: placed(models, data, weights, squared, 3.0),
+    Row("rays.place", placed_matrices,
+        lambda data, weights, squared, models, far: placed(models, data, weights, squared, 3.0, far),
         naive_placed, 0.0, 1e-9),
     Row("rays.remove_beyond", around_epipoles, on_one_side, naive_sides),
     Row("lenses.distort", seen_through_a_lens, lambda points, camera: camera._jacobian(points), distorted_by_opencv, 0.0, 1e-12),

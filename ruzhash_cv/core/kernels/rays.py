@@ -423,12 +423,13 @@ def turn_both(model: p_double, step: p_double, turned: p_double) -> cython.void:
 
 def place(
     rays: double[:, ::1], weights: double[::1], squared: double[:, ::1], bound: double, models: double[:, ::1],
-    space: double[:, ::1], rotations: double[:, ::1], translations: double[:, ::1], in_front: uchar[:, ::1],
+    far: double, space: double[:, ::1], rotations: double[:, ::1], translations: double[:, ::1], seen: double[:, ::1],
 ):  # fmt: skip
-    """Write the rotation (m, 9) and translation (m, 3) of the best of four poses, and which rows (m, n) are in front of both cameras.
+    """Write the rotation (m, 9) and translation (m, 3) of the best of four poses, and squared residuals (m, n) of what both cameras see.
 
-    Of an essential matrix of unit norm it is the pose of the largest sum of weights times 1 - r^2 / b over those in front whose squared
-    residuals r^2 are below the bound b. Overwrites `space` (7, n).
+    Of an essential matrix of unit norm it is the pose of the largest sum of weights times 1 - r^2 / b over those rows it sees whose
+    squared residuals r^2 are below the bound b. The residuals of rows behind a camera become infinite, unless the squared distance to
+    where they would be infinitely far is below `far`: on which side of infinity they are, noise decides. Overwrites `space` (7, n).
     """
     n: Py_ssize_t = rays.shape[1]
     both: double[18]
@@ -452,15 +453,18 @@ def place(
                     # Depths along both rays, but for positive factors.
                     depth1 = along2 * cosine - along1 * space[1, row]
                     depth2 = along2 * space[0, row] - along1 * cosine
-                    space[3 + 2 * side, row] = 1.0 if (depth1 > 0.0) & (depth2 > 0.0) else 0.0
-                    space[4 + 2 * side, row] = 1.0 if (depth1 < 0.0) & (depth2 < 0.0) else 0.0
+                    # |x1 x x2|^2 of the turned ray, and of the angle each ray has its share, as in a Sampson distance.
+                    crossed = space[0, row] * space[1, row] - cosine * cosine
+                    both_far = far * (space[0, row] + space[1, row])
+                    behind = squared[item, row] if (cosine > 0.0) & (fabs(crossed) < both_far) else INFINITY
+                    space[3 + 2 * side, row] = squared[item, row] if (depth1 > 0.0) & (depth2 > 0.0) else behind
+                    space[4 + 2 * side, row] = squared[item, row] if (depth1 < 0.0) & (depth2 < 0.0) else behind
             for k in range(4):
                 gains[k] = 0.0
             for row in range(n):
-                gain = weights[row] * (1.0 - squared[item, row] / bound)
-                if gain > 0.0:
-                    for k in range(4):
-                        gains[k] += gain * space[3 + k, row]
+                for k in range(4):
+                    if space[3 + k, row] < bound:
+                        gains[k] += weights[row] * (1.0 - space[3 + k, row] / bound)
             best = 0
             for k in range(4):
                 if gains[k] > gains[best]:
@@ -470,7 +474,7 @@ def place(
             for k in range(3):
                 translations[item, k] = t[k] if best % 2 == 0 else -t[k]
             for row in range(n):
-                in_front[item, row] = space[3 + best, row] > 0.0
+                seen[item, row] = space[3 + best, row]
 
 
 def remove_beyond(

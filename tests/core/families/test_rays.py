@@ -157,6 +157,6 @@ def test_without_matrices_or_rows_there_are_poses_of_none() -> None:
     rng = np.random.default_rng(0)
     data, weights, squared, essentials = rng.normal(size=(5, 10)), np.ones(5), np.ones((8, 5)), rng.normal(size=(8, 9))
     assert len(placed(essentials[:0], data, weights, squared[:0], 1.0)[0]) == 0
-    rotations, _, in_front = placed(as_essential(essentials), data[:0], weights[:0], squared[:, :0], 1.0)
+    rotations, _, seen = placed(as_essential(essentials), data[:0], weights[:0], squared[:, :0], 1.0)
     np.testing.assert_allclose(np.linalg.det(rotations), 1.0)
-    assert in_front.shape == (8, 0)
+    assert seen.shape == (8, 0)
