@@ -21,7 +21,7 @@ from ruzhash_cv.core.families.base import Families, Models
 from ruzhash_cv.core.families.linear import homogeneous
 from ruzhash_cv.core.method.estimate import Estimate, estimate
 from ruzhash_cv.core.method.fits import log_likelihoods, refine, refined_samples
-from ruzhash_cv.core.method.matches import MatchSet
+from ruzhash_cv.core.method.matches import MatchSet, floored
 from ruzhash_cv.core.method.motions import held_by_motions, ranked
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.scene import assign, taken_keypoints, without_slips
@@ -393,7 +393,8 @@ def _of_estimate(estimated: Estimate, family_id: int, reach: float, rng: np.rand
         weighted = replace(matches, weights=weights)
         refined, _, squared = refined_samples(candidates, labels, weighted, family, parameters, rng, reach)
         surfaces = assign(scene.take(np.flatnonzero(families.is_plane(scene))), matches, families)
-        squared = without_slips(squared, surfaces, taken_keypoints(surfaces, matches), matches.unit, parameters)
+        taken = taken_keypoints(surfaces, matches)
+        squared = without_slips(floored(squared, matches), surfaces, taken, matches.unit, parameters)
         likelihoods = log_likelihoods(squared, weights, reach, family.codimension)
         weights = np.where(scene.owners[labels] == first, weights, 0.0)
         _, lost, of_none = held_by_motions(squared, labels, weights, len(scene), matches.unit, parameters)

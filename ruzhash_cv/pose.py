@@ -14,7 +14,7 @@ from ruzhash_cv.core.families.linear import homogeneous
 from ruzhash_cv.core.families.poses import placed
 from ruzhash_cv.core.method.estimate import Estimate
 from ruzhash_cv.core.method.fits import log_likelihoods, refine, refined_samples
-from ruzhash_cv.core.method.matches import MatchSet
+from ruzhash_cv.core.method.matches import MatchSet, floored
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.sampling import drawn_alike
 
@@ -206,7 +206,7 @@ def best_pose(
     if len(matches) > _MOST_SEARCHED:
         rows = drawn_alike(np.where(shares.sum(axis=1) > 0.5, 0, -1), _MOST_SEARCHED, rng)
         labels, searched = labels[rows], replace(matches, data=matches.data[rows], weights=matches.weights[rows])
-    parameters = replace(estimate.parameters, last_samples=n_samples)
+    parameters, noise = replace(estimate.parameters, last_samples=n_samples), max(noise, matches.rounding)
     wider = 1.0 + (_FEW / max(float(matches.weights.sum()), 1.0)) ** 2
     reach = min(matches.unit, max(_REACH * wider * noise, _LEAST_REACH * matches.unit))
     usable = as_essential(given[np.isfinite(given).all(axis=1)])
@@ -219,7 +219,7 @@ def best_pose(
     far = _FAR * reach if is_far(squared, rotations, matches, reach) else 0.0
     if far > 0.0:
         seen = placed(essentials, matches.data, matches.weights, squared, reach, far)[2]
-    likelihoods = log_likelihoods(seen, matches.weights, reach, 1)
+    likelihoods = log_likelihoods(floored(seen, matches), matches.weights, reach, 1)
     best = int(np.argmax(likelihoods))
     # The narrow reach that tells poses apart leaves out the tails of the noise, which the last fit needs.
     limit = np.full(1, max(reach, parameters.preference_cut * noise))

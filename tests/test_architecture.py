@@ -65,9 +65,9 @@ HOSTS = {"hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 15_173,
-    "core": 7_098,
-    "tests": 12_945,
+    "package": 15_205,
+    "core": 7_129,
+    "tests": 12_986,
     "benchmarks": 6_787,
     "tests of benchmarks": 1_138,
 }

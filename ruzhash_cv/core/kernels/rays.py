@@ -51,13 +51,13 @@ def solve_four(rays: double[:, :, ::1], models: double[:, ::1]):
 
 def fit_in_rounds(
     kind: Py_ssize_t, points: double[:, ::1], given: double[:, ::1], excluded: uchar[:, ::1], limits: double[::1],
-    width: double, median: double, n_rounds: Py_ssize_t, least: double,
+    width: double, median: double, floor: double, n_rounds: Py_ssize_t, least: double,
     rows: Py_ssize_t[::1], space: double[:, ::1], room: double[:, :, ::1], models: double[:, ::1], noise: double[::1],
 ):  # fmt: skip
     """Overwrite models of points (4, n) or rays (6, n) with fits by a law's weights, round by round; write noise scales (m,).
 
-    Weights `given` are (1, n), or (m, n) for each model; residuals of `excluded` (m, n), or (0, 0), are infinite. If a fit by residuals
-    fails, the model stays. Overwrites `rows` (n,), `space` (3, n) and `room` (2, 10, 9).
+    Weights `given` are (1, n), or (m, n) for each model; residuals of `excluded` (m, n), or (0, 0), are infinite, and no
+    squared one is below the `floor`. If a fit by residuals fails, the model stays. Overwrites `rows` (n,), `space` (3, n) and `room` (2, 10, 9).
     """
     scale: double
     fitted: double[9]
@@ -80,7 +80,7 @@ def fit_in_rounds(
                     if excluded[item, row]:
                         squared[row] = INFINITY
                 n, support, scale = fit.weigh(
-                    squared, own, points.shape[1], limits[item], width, median, places, weights, work
+                    squared, own, points.shape[1], limits[item], width, median, floor, places, weights, work
                 )
                 noise[item] = scale
                 if number == n_rounds or not support > least:
@@ -425,7 +425,7 @@ def place(
     rays: double[:, ::1], weights: double[::1], squared: double[:, ::1], bound: double, models: double[:, ::1],
     far: double, space: double[:, ::1], rotations: double[:, ::1], translations: double[:, ::1], seen: double[:, ::1],
 ):  # fmt: skip
-    """Write the rotation (m, 9) and translation (m, 3) of the best of four poses, and squared residuals (m, n) of what both cameras see.
+    """Write the rotation (m, 9) and translation (m, 3) of the best of four poses, and squared residuals (m, n) of what both see.
 
     Of an essential matrix of unit norm it is the pose of the largest sum of weights times 1 - r^2 / b over those rows it sees whose
     squared residuals r^2 are below the bound b. The residuals of rows behind a camera become infinite, unless the squared distance to

@@ -24,6 +24,7 @@ from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv.core.families.base import Models, MotionFamily
 from ruzhash_cv.core.method.competition import competing, interleaved
 from ruzhash_cv.core.method.fits import balanced, log_likelihoods, ranking_costs, refine, refined_samples
+from ruzhash_cv.core.method.matches import floored
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.proofs import proofs
 from ruzhash_cv.core.method.sampling import Problem, draw_samples
@@ -83,7 +84,7 @@ def find_motions(
         models = np.vstack([pool, family.solve(remaining.data[samples])[0]])
         if len(models) == 0:
             break
-        of_all = without_slips(family.squared_residuals(remaining.data, models), *of_rows)
+        of_all = without_slips(floored(family.squared_residuals(remaining.data, models), matches), *of_rows)
         order = np.argsort(ranking_costs(of_all, drawing, unit, parameters), kind="stable")
         best = models[order[: parameters.n_refits // 2]]
         # Refine.
@@ -91,8 +92,8 @@ def find_motions(
         compared.append(refined)
         squared = family.squared_residuals(remaining.data, refined)
         squared = on_one_side(squared, Models.of_family(refined, family_id), remaining, families)
-        squared = without_slips(squared, *of_rows)
-        rivals = np.vstack([squared, family.squared_residuals(remaining.data, own)])
+        squared = without_slips(floored(squared, matches), *of_rows)
+        rivals = np.vstack([squared, floored(family.squared_residuals(remaining.data, own), matches)])
         given = rivals, labels[rows], matches.weights[rows], len(surfaces), unit, parameters
         holds, lost, of_none = held_by_motions(*given)
         holds = holds[: len(refined)] & free
@@ -145,7 +146,7 @@ def own_matrices(labels: Rows, problem: Problem, rng: np.random.Generator) -> Ar
         if parameters.neighbourhoods[0] <= len(rows) < np.count_nonzero(labels >= 0):
             mine = replace(matches, data=matches.data[rows], weights=matches.weights[rows])
             models, _, squared = refined_samples(own[:0], labels[rows], mine, family, parameters, rng)
-            likelihoods = log_likelihoods(squared, mine.weights, matches.unit, family.codimension)
+            likelihoods = log_likelihoods(floored(squared, matches), mine.weights, matches.unit, family.codimension)
             own = np.vstack([own, models[np.argsort(-likelihoods, kind="stable")[:1]]])
     return own
 
@@ -201,7 +202,7 @@ def with_best_matrices(
         given = np.vstack([scene.matrices[[item]], pool])
         models, scales, squared = refined_samples(given, labels, weighted, family, parameters, rng)
         squared = on_one_side(squared, Models.of_family(models, scene.family_ids[item]), weighted, families)
-        squared = without_slips(squared, surfaces, taken, matches.unit, parameters)
+        squared = without_slips(floored(squared, matches), surfaces, taken, matches.unit, parameters)
         compared.append(models)
         likelihoods = log_likelihoods(squared, weights, matches.unit, family.codimension)
         _, lost, of_none = held_by_motions(squared, labels, weights, len(scene), matches.unit, parameters)
