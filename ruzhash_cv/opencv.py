@@ -27,7 +27,7 @@ from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.scene import assign, taken_keypoints, without_slips
 from ruzhash_cv.filtering import Model, families_of, scaled, with_effort
 from ruzhash_cv.pose import likeliest_pose
-from ruzhash_cv.reasons import sign_of_exchanged_axes, sign_of_focal_length, sign_of_units, warn
+from ruzhash_cv.reasons import sign_of_exchanged_axes, sign_of_focal_length, sign_of_other_cameras, sign_of_units, warn
 
 #: LMEDS, RANSAC, RHO and USAC_DEFAULT to USAC_MAGSAC, by OpenCV's numbers.
 ROBUST_METHODS = (4, 8, 16, *range(32, 39))
@@ -387,6 +387,7 @@ def _of_estimate(estimated: Estimate, family_id: int, reach: float, rng: np.rand
     first = int(np.bincount(owners + 1, minlength=len(scene) + 1)[1:].argmax())
     if not family.is_plane and matches.calibrated:
         rows = np.flatnonzero(owners == first)
+        warn(sign_of_other_cameras(estimated, first))
         return np.asarray(likeliest_pose(estimated, first, rows, matches.data, matches.into)[0].essential[0])
     if not family.is_plane:
         candidates = np.vstack([scene.matrices[scene.family_ids == family_id], estimated.pool])

@@ -17,6 +17,7 @@ from ruzhash_cv.core.method.fits import log_likelihoods, refine, refined_samples
 from ruzhash_cv.core.method.matches import MatchSet, floored
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.sampling import drawn_alike
+from ruzhash_cv.reasons import sign_of_other_camera_matrices, warn
 
 #: Steps of the fit of a rotation.
 _N_STEPS = 6
@@ -52,6 +53,8 @@ class CameraPose(Record):
         Median angle in degrees between the two rays of an inlier. If it is small, depths are inaccurate. NaN without inliers.
     camera : Camera or None
         The camera whose focal length was estimated with the pose; None if cameras were given.
+    focal_spread : float
+        Standard deviation of the logarithm of the estimated focal length: at .1 it is uncertain by a tenth. 0 if cameras were given.
     """
 
     rotation: Array
@@ -61,6 +64,7 @@ class CameraPose(Record):
     points3d: Array
     median_angle: float
     camera: Camera | None = None
+    focal_spread: float = 0.0
 
     def __iter__(self) -> Iterator[Array]:
         return iter((self.rotation, self.translation))
@@ -98,6 +102,8 @@ def pose_of_motion(
     data, into = (matches.data, matches.into) if cameras is None else with_rays(matches, cameras)
     rows = np.unique(distinct[own])
     pose, squared, limit = likeliest_pose(estimate, motion, rows, data, into)
+    if cameras is not None:
+        warn(sign_of_other_camera_matrices(estimate, motion, squared))
     noise, weights = limit / estimate.parameters.preference_cut, matches.weights[rows]
     rotation = best_rotation(pose.rotation, data[rows], noise)
     has_baseline = shows_baseline(pose, rotation, data[rows], weights, noise, estimate.parameters)

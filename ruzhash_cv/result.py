@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ruzhash_cv import printing
+from ruzhash_cv import printing, reasons
 from ruzhash_cv._arrays import Array, Mask, Record, Rows
 from ruzhash_cv._interrupts import uninterrupted
 from ruzhash_cv._validation import check_int
@@ -219,7 +219,8 @@ class FilterResult(Record):
         Returns
         -------
         CameraPose
-            Unpacks as rotation, translation. `CameraPose.camera` is the camera estimated from `image_size`.
+            Unpacks as rotation, translation. `CameraPose.camera` is the camera estimated from `image_size`. A warning says if the
+            matches hardly show its focal length, and if they do not lie in images of that size.
 
         Raises
         ------
@@ -259,9 +260,14 @@ class FilterResult(Record):
         distinct = np.full(len(self.inlier_mask), -1)
         distinct[self.has_match] = estimate.matches.where
         distinct[~self.inlier_mask] = -1
-        camera = None if image_size is None else camera_of_motion(estimate, item, image_size)
+        camera, spread = (None, 0.0) if image_size is None else camera_of_motion(estimate, item, image_size)
+        if camera is not None:
+            kept = estimate.matches.coordinates[np.unique(distinct[distinct >= 0])]
+            reasons.warn(reasons.sign_of_image_size(camera, *estimate.matches.frame.leave(kept)))
+            reasons.warn(reasons.sign_of_no_focal_length(spread))
         cameras = cameras if camera is None else (camera, camera)
-        return replace(pose_of_motion(estimate, item, motions[motion].mask, distinct, cameras), camera=camera)
+        pose = pose_of_motion(estimate, item, motions[motion].mask, distinct, cameras)
+        return replace(pose, camera=camera, focal_spread=spread)
 
     def __repr__(self) -> str:
         return f"<FilterResult: {printing.headline(self)}>"

@@ -20,10 +20,10 @@ ORDER = (
     "core.forests",
     "core.method",
     "models",
+    "reasons",
     "pose",
     "focal",
     "printing",
-    "reasons",
     "result",
     "filtering",
     "opencv",
@@ -65,9 +65,9 @@ HOSTS = {"hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 15_205,
-    "core": 7_129,
-    "tests": 12_986,
+    "package": 15_323,
+    "core": 7_131,
+    "tests": 13_045,
     "benchmarks": 6_787,
     "tests of benchmarks": 1_138,
 }

@@ -57,7 +57,8 @@ def fit_in_rounds(
     """Overwrite models of points (4, n) or rays (6, n) with fits by a law's weights, round by round; write noise scales (m,).
 
     Weights `given` are (1, n), or (m, n) for each model; residuals of `excluded` (m, n), or (0, 0), are infinite, and no
-    squared one is below the `floor`. If a fit by residuals fails, the model stays. Overwrites `rows` (n,), `space` (3, n) and `room` (2, 10, 9).
+    squared one is below the `floor`. If a fit by residuals fails, the model stays.
+    Overwrites `rows` (n,), `space` (3, n) and `room` (2, 10, 9).
     """
     scale: double
     fitted: double[9]
