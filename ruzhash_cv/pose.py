@@ -18,6 +18,7 @@ from ruzhash_cv.core.method.matches import MatchSet, floored
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.sampling import drawn_alike
 from ruzhash_cv.reasons import sign_of_other_camera_matrices, warn
+from ruzhash_cv.uncertainty import deviation_of_turn, deviations
 
 #: Steps of the fit of a rotation.
 _N_STEPS = 6
@@ -53,6 +54,9 @@ class CameraPose(Record):
         Median angle in degrees between the two rays of an inlier. If it is small, depths are inaccurate. NaN without inliers.
     camera : Camera or None
         The camera whose focal length was estimated with the pose; None if cameras were given.
+    rotation_deviation, direction_deviation : float
+        Standard deviations of the rotation and of the direction of the translation, degrees. Infinite if the inliers do not show them;
+        `direction_deviation` is infinite without a baseline.
     focal_spread : float
         Standard deviation of the logarithm of the estimated focal length: at .1 it is uncertain by a tenth. 0 if cameras were given.
     """
@@ -63,6 +67,8 @@ class CameraPose(Record):
     inliers: Mask
     points3d: Array
     median_angle: float
+    rotation_deviation: float = float("inf")
+    direction_deviation: float = float("inf")
     camera: Camera | None = None
     focal_spread: float = 0.0
 
@@ -116,7 +122,18 @@ def pose_of_motion(
     if has_baseline:
         points3d[inliers] = midpoints(pose, *rays).T[agreeing]
     angle = float(np.median(_angles(pose, *rays)[agreeing])) if len(agreeing) > 0 else float("nan")
-    return CameraPose(pose.rotation, pose.translation, has_baseline, inliers, points3d, angle)
+    used = np.unique(agreeing)
+    shown = (
+        data[used],
+        weights_of(estimate, np.flatnonzero(estimate.scene.owners == motion))[used],
+        noise,
+        matches.unit / estimate.parameters.unit,
+    )
+    if has_baseline:
+        sure = deviations(pose.rotation, pose.translation, *shown)
+    else:
+        sure = deviation_of_turn(pose.rotation, *shown), float("inf")
+    return CameraPose(pose.rotation, pose.translation, has_baseline, inliers, points3d, angle, *sure)
 
 
 def likeliest_pose(

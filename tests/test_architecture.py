@@ -21,6 +21,7 @@ ORDER = (
     "core.method",
     "models",
     "reasons",
+    "uncertainty",
     "pose",
     "focal",
     "printing",
@@ -65,9 +66,9 @@ HOSTS = {"hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 15_323,
+    "package": 15_424,
     "core": 7_131,
-    "tests": 13_045,
+    "tests": 13_121,
     "benchmarks": 6_787,
     "tests of benchmarks": 1_138,
 }
