@@ -14,7 +14,7 @@ from ruzhash_cv.core.families.linear import homogeneous
 Residuals: TypeAlias = "Callable[[Array, Array], Array]"
 #: Radians of the steps of numeric derivatives, and degrees of freedom of Student's law.
 _STEP, _DEGREES = 1e-6, 4.0
-#: Pixels: the error that matches of one part of the images share, of the cameras, the lens or the surface; and the number of such parts.
+#: Pixels: the error that matches of one part of the images share, of cameras, lenses or surfaces; and the number of such parts.
 _SHARED, _N_PATCHES = 0.1, 30.0
 
 
@@ -64,9 +64,9 @@ def _covariance(
 ) -> Array:
     """Return the covariance (p, p) of a fit by Student's law, of p changes; infinite if the rows do not show one.
 
-    With residuals r, their gradients J, weights w of the law and its curvatures c it is A^-1 B A^-1, A = sum c J J', B = sum w^2 r^2 J J'
-    (Huber, "The behavior of maximum likelihood estimates under nonstandard conditions", 1967): residuals show how exact each row is.
-    n rows of some patches have a mean error of what a patch shares, however many they are: r^2 grows by its share of n.
+    With residuals r, their gradients J, weights w of the law and its curvatures c it is A^-1 B A^-1, with A = sum c J J' and
+    B = sum w^2 r^2 J J' (Huber, "The behavior of maximum likelihood estimates under nonstandard conditions", 1967): residuals show how
+    exact each row is. What the rows of one part of the images share does not average out: n rows in some parts add n / parts of it.
     """
     squares = np.square(residuals(np.zeros(3), np.zeros(3)))
     gradients = np.array(
