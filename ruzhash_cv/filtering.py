@@ -220,7 +220,12 @@ def filter_points(
     with np.errstate(under="ignore"):  # whatever the caller's settings
         result = run(pairs.points1, pairs.points2, families, parameters, options, generator)
     if seen is not None:
-        reasons.warn(reasons.sign_of_focal_length(seen, pairs.points1, pairs.points2))
+        unlikely = reasons.sign_of_focal_length(seen, pairs.points1, pairs.points2)
+        moved = [number for number, motion in enumerate(result.motions) if not motion.stationary]
+        if unlikely is None and moved and result._estimate is not None:
+            item = int(result._estimate.scene.motions()[moved[0]])
+            unlikely = reasons.sign_of_other_cameras(result._estimate, item)
+        reasons.warn(unlikely)
     for motion in result.motions[:1]:
         reasons.warn(reasons.sign_of_exchanged_axes(pairs.points1[motion.mask], pairs.points2[motion.mask]))
     return result

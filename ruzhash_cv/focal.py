@@ -18,12 +18,12 @@ _SHORTEST, _LONGEST, _N_TRIED, _N_HALVED = 0.4, 4.0, 16, 3
 _SPREAD = 0.5
 
 
-def camera_of_motion(estimate: Estimate, motion: int, image_size: Any) -> Camera:
+def camera_of_motion(estimate: Estimate, motion: int, image_size: Any) -> tuple[Camera, float]:
     """Return the camera without distortion, its principal point in the middle of the image, that explains a motion of the scene best.
 
     At each of a row of focal lengths the likeliest pose is found as `pose.best_pose` does, from the pose before as well. Then it is
     found on both sides of the best one, nearer and nearer. A parabola through the highest likelihood and its neighbours has its peak
-    at the focal length that is returned.
+    at the focal length that is returned, with the standard deviation of its logarithm.
     """
     guess = Camera.from_focal_length(None, image_size)
     middle = float(np.log(guess.matrix[0, 0]))
@@ -47,12 +47,25 @@ def camera_of_motion(estimate: Estimate, motion: int, image_size: Any) -> Camera
     for logarithm in np.log(diagonal * np.geomspace(_SHORTEST, _LONGEST, _N_TRIED)).tolist():
         row.append(tried(logarithm, before))
         before = row[-1][2]
+    scanned = list(row)
     for halved in range(_N_HALVED + 1):
         best = int(np.clip(np.argmax([likelihood for _, likelihood, _ in row]), 1, len(row) - 2))
         left, top, right = row = row[best - 1 : best + 2]
         if halved < _N_HALVED:
             between = [tried(0.5 * (side[0] + top[0]), np.vstack([side[2], top[2]])) for side in (left, right)]
             row = [left, between[0], top, between[1], right]
+            scanned += between
     bend = left[1] - 2.0 * top[1] + right[1]
     offset = float(np.clip(0.5 * (left[1] - right[1]) / bend, -1.0, 1.0)) if bend < 0.0 else 0.0
-    return Camera.from_focal_length(float(np.exp(top[0] + offset * (right[0] - top[0]))), image_size)
+    camera = Camera.from_focal_length(float(np.exp(top[0] + offset * (right[0] - top[0]))), image_size)
+    return camera, spread_of(*np.array([(logarithm, likelihood) for logarithm, likelihood, _ in scanned]).T)
+
+
+def spread_of(logarithms: Array, likelihoods: Array) -> float:
+    """Return the standard deviation of the logarithm of a focal length, from log-likelihoods (m,) at some logarithms, in any order."""
+    order = np.argsort(logarithms)
+    logarithms, densities = logarithms[order], np.exp(likelihoods[order] - likelihoods.max())
+    steps = np.diff(logarithms)
+    weights = densities * (np.append(steps, 0.0) + np.append(0.0, steps))
+    mean = weights @ logarithms / weights.sum()
+    return float(np.sqrt(weights @ np.square(logarithms - mean) / weights.sum()))

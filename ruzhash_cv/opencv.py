@@ -21,13 +21,13 @@ from ruzhash_cv.core.families.base import Families, Models
 from ruzhash_cv.core.families.linear import homogeneous
 from ruzhash_cv.core.method.estimate import Estimate, estimate
 from ruzhash_cv.core.method.fits import log_likelihoods, refine, refined_samples
-from ruzhash_cv.core.method.matches import MatchSet
+from ruzhash_cv.core.method.matches import MatchSet, floored
 from ruzhash_cv.core.method.motions import held_by_motions, ranked
 from ruzhash_cv.core.method.opacity import Opacity
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.filtering import Model, families_of, scaled, with_effort
 from ruzhash_cv.pose import likeliest_pose
-from ruzhash_cv.reasons import sign_of_exchanged_axes, sign_of_focal_length, sign_of_units, warn
+from ruzhash_cv.reasons import sign_of_exchanged_axes, sign_of_focal_length, sign_of_other_cameras, sign_of_units, warn
 
 #: LMEDS, RANSAC, RHO and USAC_DEFAULT to USAC_MAGSAC, by OpenCV's numbers.
 ROBUST_METHODS = (4, 8, 16, *range(32, 39))
@@ -378,13 +378,16 @@ def _of_estimate(estimated: Estimate, family_id: int, reach: float, rng: np.rand
         return None
     labels, of_any = estimated.probabilities.argmax(axis=1), np.minimum(estimated.probabilities.sum(axis=1), 1.0)
     support = np.bincount(labels, matches.weights * of_any, minlength=len(scene))
-    overlays = scene.stationary & (support < support[~scene.stationary].sum())
-    weights = matches.weights * of_any * ~overlays[labels]
     family, parameters = families[family_id], estimated.parameters
+    # A homography may be that of static matches. They have no epipolar geometry, however many they are.
+    moved, needed = support[~scene.stationary].sum(), np.inf if family.is_plane else float(family.sample_size)
+    overlays = scene.stationary & ((support < moved) | (moved > needed))
+    weights = matches.weights * of_any * ~overlays[labels]
     owners = np.where((of_any > 0.5) & ~overlays[labels], scene.owners[labels], -1)
     first = int(np.bincount(owners + 1, minlength=len(scene) + 1)[1:].argmax())
     if not family.is_plane and matches.calibrated:
         rows = np.flatnonzero(owners == first)
+        warn(sign_of_other_cameras(estimated, first))
         return np.asarray(likeliest_pose(estimated, first, rows, matches.data, matches.into)[0].essential[0])
     if not family.is_plane:
         candidates = np.vstack([scene.matrices[scene.family_ids == family_id], estimated.pool])
@@ -392,7 +395,7 @@ def _of_estimate(estimated: Estimate, family_id: int, reach: float, rng: np.rand
         refined, _, squared = refined_samples(candidates, labels, weighted, family, parameters, rng, reach)
         planes = scene.take(np.flatnonzero(families.is_plane(scene)))
         opacity = Opacity.of(planes, matches, families, parameters)
-        squared = opacity.without_slips(squared, matches.unit, parameters)
+        squared = opacity.without_slips(floored(squared, matches), matches.unit, parameters)
         bent = estimated.lens.bent_residuals(refined, squared, family, weighted, reach, parameters)
         likelihoods = log_likelihoods(squared, weights, reach, family.codimension)
         weights = np.where(scene.owners[labels] == first, weights, 0.0)

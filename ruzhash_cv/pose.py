@@ -9,19 +9,24 @@ import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask, Record, Rows
 from ruzhash_cv.cameras import Camera, Sight
-from ruzhash_cv.core.families.epipolar import EssentialMatrices, as_essential, essentials_of_planes
+from ruzhash_cv.core.families.epipolar import PARALLAX_SIZE, EssentialMatrices, as_essential, essentials_of_planes
 from ruzhash_cv.core.families.linear import homogeneous
 from ruzhash_cv.core.families.poses import placed
 from ruzhash_cv.core.method.estimate import Estimate
 from ruzhash_cv.core.method.fits import log_likelihoods, refine, refined_samples
-from ruzhash_cv.core.method.matches import MatchSet
+from ruzhash_cv.core.method.matches import MatchSet, floored
+from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.sampling import drawn_alike
+from ruzhash_cv.reasons import sign_of_other_camera_matrices, warn
+from ruzhash_cv.uncertainty import deviation_of_turn, deviations
 
 #: Steps of the fit of a rotation.
 _N_STEPS = 6
 #: Reach of a likelihood, in noise scales of the motion, and the least one, in units. Precise matches decide between poses.
 #: For as few matches as the third it is twice as wide: a motion fits few matches too well to show their noise.
 _REACH, _LEAST_REACH, _FEW = 2.0, 0.1, 30.0
+#: Distance, in reaches, to where a match would be infinitely far, within which noise may put it behind a camera.
+_FAR = 2.0
 _SEED = 0
 #: A match is as probable as this at least if it scores as few decoys do: of a plane's two poses the few matches off it decide.
 _LEAST_PROBABILITY = 0.5
@@ -49,6 +54,11 @@ class CameraPose(Record):
         Median angle in degrees between the two rays of an inlier. If it is small, depths are inaccurate. NaN without inliers.
     camera : Camera or None
         The camera whose focal length was estimated with the pose; None if cameras were given.
+    rotation_deviation, direction_deviation : float
+        Standard deviations of the rotation and of the direction of the translation, degrees. Infinite if the inliers do not show them;
+        `direction_deviation` is infinite without a baseline.
+    focal_spread : float
+        Standard deviation of the logarithm of the estimated focal length: at .1 it is uncertain by a tenth. 0 if cameras were given.
     """
 
     rotation: Array
@@ -57,7 +67,10 @@ class CameraPose(Record):
     inliers: Mask
     points3d: Array
     median_angle: float
+    rotation_deviation: float = float("inf")
+    direction_deviation: float = float("inf")
     camera: Camera | None = None
+    focal_spread: float = 0.0
 
     def __iter__(self) -> Iterator[Array]:
         return iter((self.rotation, self.translation))
@@ -95,9 +108,11 @@ def pose_of_motion(
     data, into = (matches.data, matches.into) if cameras is None else with_rays(matches, cameras)
     rows = np.unique(distinct[own])
     pose, squared, limit = likeliest_pose(estimate, motion, rows, data, into)
-    noise = limit / estimate.parameters.preference_cut
+    if cameras is not None:
+        warn(sign_of_other_camera_matrices(estimate, motion, squared))
+    noise, weights = limit / estimate.parameters.preference_cut, matches.weights[rows]
     rotation = best_rotation(pose.rotation, data[rows], noise)
-    has_baseline = shows_baseline(pose, rotation, data[rows], noise)
+    has_baseline = shows_baseline(pose, rotation, data[rows], weights, noise, estimate.parameters)
     agree = (squared <= limit**2) & pose.in_front
     if not has_baseline:  # in front of or behind such cameras is chance
         pose, agree = replace(pose, rotation=rotation), squared_turns(data, rotation) <= limit**2
@@ -107,7 +122,18 @@ def pose_of_motion(
     if has_baseline:
         points3d[inliers] = midpoints(pose, *rays).T[agreeing]
     angle = float(np.median(_angles(pose, *rays)[agreeing])) if len(agreeing) > 0 else float("nan")
-    return CameraPose(pose.rotation, pose.translation, has_baseline, inliers, points3d, angle)
+    used = np.unique(agreeing)
+    shown = (
+        data[used],
+        weights_of(estimate, np.flatnonzero(estimate.scene.owners == motion))[used],
+        noise,
+        matches.unit / estimate.parameters.unit,
+    )
+    if has_baseline:
+        sure = deviations(pose.rotation, pose.translation, *shown)
+    else:
+        sure = deviation_of_turn(pose.rotation, *shown), float("inf")
+    return CameraPose(pose.rotation, pose.translation, has_baseline, inliers, points3d, angle, *sure)
 
 
 def likeliest_pose(
@@ -203,7 +229,7 @@ def best_pose(
     if len(matches) > _MOST_SEARCHED:
         rows = drawn_alike(np.where(shares.sum(axis=1) > 0.5, 0, -1), _MOST_SEARCHED, rng)
         labels, searched = labels[rows], replace(matches, data=matches.data[rows], weights=matches.weights[rows])
-    parameters = replace(estimate.parameters, last_samples=n_samples)
+    parameters, noise = replace(estimate.parameters, last_samples=n_samples), max(noise, matches.rounding)
     wider = 1.0 + (_FEW / max(float(matches.weights.sum()), 1.0)) ** 2
     reach = min(matches.unit, max(_REACH * wider * noise, _LEAST_REACH * matches.unit))
     usable = as_essential(given[np.isfinite(given).all(axis=1)])
@@ -212,15 +238,30 @@ def best_pose(
         limits = np.full(len(essentials), matches.unit)
         essentials, _ = refine(_FAMILY, essentials, matches, limits, parameters)
         squared = _FAMILY.squared_residuals(matches.data, essentials)
-    in_front = placed(essentials, matches.data, matches.weights, squared, reach)[2]
-    likelihoods = log_likelihoods(np.where(in_front, squared, np.inf), matches.weights, reach, 1)
+    rotations, _, seen = placed(essentials, matches.data, matches.weights, squared, reach)
+    far = _FAR * reach if is_far(squared, rotations, matches, reach) else 0.0
+    if far > 0.0:
+        seen = placed(essentials, matches.data, matches.weights, squared, reach, far)[2]
+    likelihoods = log_likelihoods(floored(seen, matches), matches.weights, reach, 1)
     best = int(np.argmax(likelihoods))
     # The narrow reach that tells poses apart leaves out the tails of the noise, which the last fit needs.
     limit = np.full(1, max(reach, parameters.preference_cut * noise))
-    essential, _ = refine(_FAMILY, essentials[[best]], matches, limit, parameters, ~in_front[[best]])
+    essential, _ = refine(_FAMILY, essentials[[best]], matches, limit, parameters, np.isinf(seen[[best]]))
     squared = _FAMILY.squared_residuals(matches.data, essential)
-    rotations, translations, _ = placed(essential, matches.data, matches.weights, squared, reach)
+    rotations, translations, _ = placed(essential, matches.data, matches.weights, squared, reach, far)
     return _with_depths(rotations[0], translations[0], float(likelihoods[best]), squared[0], matches, reach)
+
+
+def is_far(squared: Array, rotations: Array, matches: MatchSet, reach: float) -> bool:
+    """Return whether most matches are as good as infinitely far, so that noise decides whether they lie before or behind the cameras.
+
+    The essential matrix that explains most within `reach`, by squared residuals (m, n), has a rotation (m, 3, 3) which explains more
+    than half as many.
+    """
+    moving = (squared <= reach**2) @ matches.weights
+    best = int(moving.argmax())
+    turning = (squared_turns(matches.data, rotations[best]) <= reach**2) @ matches.weights
+    return bool(2.0 * turning > moving[best])
 
 
 def _with_depths(
@@ -233,7 +274,8 @@ def _with_depths(
     """
     first, second = unit_rays(matches.data)
     depths, near = depths_along(rotation, translation, first, second), matches.weights * (squared <= matches.unit**2)
-    if 2.0 * ((depths > 0.0).all(axis=0) @ near) >= near.sum():
+    seen = (depths > 0.0).all(axis=0) | (squared_turns(matches.data, rotation) <= reach**2)
+    if 2.0 * (seen @ near) >= near.sum():
         return Placed(rotation, translation, depths, likelihood)
     other = (2.0 * np.outer(translation, translation) - np.eye(3)) @ rotation
     rotation = max(rotation, other, key=lambda turn: float(near @ (turn @ first * second).sum(axis=0)))
@@ -260,17 +302,44 @@ def midpoints(placed: Placed, first: Array, second: Array) -> Array:
     return np.asarray(0.5 * (one + other))
 
 
-def shows_baseline(placed: Placed, rotation: Array, data: Array, noise: float) -> bool:
+def shows_baseline(
+    placed: Placed, rotation: Array, data: Array, weights: Array, noise: float, parameters: Parameters
+) -> bool:
     """Return whether a pose explains a motion's rows (n, 10) better than a rotation alone does.
 
     By Torr's criterion (GRIC, "Bayesian model estimation and selection for epipolar geometry and generic manifold fitting", IJCV 2002):
-    squared residuals in noise scales, cut at 2 (4 - d), plus 2 d n + k ln(4 n), for models of dimension d with k numbers.
+    squared residuals in noise scales, cut at 2 (4 - d), plus 2 d n + k ln(4 n), for models of dimension d with k numbers. However many
+    points are too far to show a baseline, a few near ones prove it: `evidence_of_parallax` beyond what a motion costs.
     """
     moved, still = _FAMILY.squared_residuals(data, placed.essential)[0], squared_turns(data, rotation)
     n, variance = max(len(data), 1), noise**2  # a motion may have no matches
     turning = np.minimum(still / variance, 4.0).sum() + 4.0 * n + 3.0 * np.log(4.0 * n)
     moving = np.minimum(moved / variance, 2.0).sum() + 6.0 * n + 5.0 * np.log(4.0 * n)
-    return bool(moving < turning)
+    if moving < turning:
+        return True
+    return evidence_of_parallax(moved, still, weights, noise, parameters) > parameters.motion_cost
+
+
+def evidence_of_parallax(moved: Array, still: Array, weights: Array, noise: float, parameters: Parameters) -> float:
+    """Return -ln NFA of a baseline: whether more of the matches far off a rotation lie near the epipolar lines than by chance.
+
+    Of weighted matches (n,) `moved` are squared residuals to the pose, `still` to the rotation. Of matches at a distance d a share
+    2 / pi asin(r / d) comes within r of a line by chance, as in `proofs`; two of them fix the direction of the baseline.
+    """
+    reach = parameters.preference_cut * noise
+    off = np.isfinite(still) & (still > (2.0 * reach) ** 2)
+    n, near = float(weights[off].sum()), float(weights[off & (moved <= reach**2)].sum())
+    if near <= PARALLAX_SIZE:
+        return 0.0
+    share = float(2.0 / np.pi * np.arcsin(reach / np.sqrt(still[off])) @ weights[off]) / n
+    n, near = n - PARALLAX_SIZE, near - PARALLAX_SIZE
+    hit = near / n
+    if hit <= share:
+        return 0.0
+    missed = (1.0 - hit) * np.log((1.0 - hit) / (1.0 - share)) if hit < 1.0 else 0.0
+    # The samples of a pose, and the refined ones.
+    n_tried = 4 * parameters.motion_samples
+    return float(n * (hit * np.log(hit / share) + missed) - np.log(n * n_tried))
 
 
 def best_rotation(rotation: Array, data: Array, noise: float) -> Array:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import sys
 import warnings
+from dataclasses import replace
 
 import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv._validation import largest_coordinate
-from ruzhash_cv.cameras import Cameras
-from ruzhash_cv.core.method.matches import MatchSet
+from ruzhash_cv.cameras import Camera, Cameras
+from ruzhash_cv.core.families import FAMILIES, RAY_FAMILIES
+from ruzhash_cv.core.method.estimate import Estimate
+from ruzhash_cv.core.method.fits import log_likelihoods, refine, refined_samples
+from ruzhash_cv.core.method.matches import MatchSet, floored
 
 #: Fewer distinct correspondences than this decide nothing: 7 make a fundamental matrix, and one must agree with it.
 MIN_MATCHES = 8
@@ -22,6 +26,10 @@ _SHORTEST, _LONGEST = 0.15, 6.0
 #: Share of the points that lie in the image whatever the others are, and of triangles that are mirrored.
 _MOST = 0.9
 _N_TRIANGLES = 64
+#: Standard deviation of the logarithm of a focal length that matches hardly show.
+_UNCERTAIN = 0.1
+#: How many times likelier each match is with any cameras, beyond what a motion costs, if the given ones do not fit.
+_LIKELIER = 1.5
 
 
 def why_too_few(matches: MatchSet, pixels: tuple[float, float]) -> str:
@@ -101,6 +109,83 @@ def sign_of_focal_length(cameras: Cameras, points1: Array, points2: Array) -> st
             degrees, than = ("9.5", "less") if focal > reach else ("147", "more")
             return f"the {name} camera sees {than} than {degrees} degrees: is its focal length, {focal:g}, in pixels?"
     return None
+
+
+def sign_of_image_size(camera: Camera, points1: Array, points2: Array) -> str | None:
+    """Say that points (n, 2) do not lie in images of the size of a camera whose principal point is in the middle."""
+    width, height = size = 2.0 * camera.matrix[:2, 2] + 1.0
+    points = np.vstack([points1, points2])
+    outside = ((points < -1.0) | (points > size)).any(axis=1)
+    images = f"images of {width:g} by {height:g} pixels"
+    if np.count_nonzero(outside) > (1.0 - _MOST) * len(points):
+        x, y = points[outside][0]
+        return (
+            f"points lie outside of {images}, one of them at ({x:.0f}, {y:.0f}): is `image_size` their (width, height)?"
+        )
+    if len(points) >= MIN_MATCHES and (points < 0.5 * size).all():
+        return f"all points lie in the first quarter of {images}: is `image_size` their size?"
+    return None
+
+
+def sign_of_no_focal_length(spread: float) -> str | None:
+    """Say that matches hardly show the focal length that was estimated, by the standard deviation of its logarithm."""
+    if spread <= _UNCERTAIN:
+        return None
+    return (
+        f"the matches show the focal length only to about {100.0 * spread:.0f} %, as of a camera that moved ahead or did not turn: "
+        "give cameras, or another pair"
+    )
+
+
+def sign_of_other_cameras(estimate: Estimate, motion: int) -> str | None:
+    """Say that a fundamental matrix, of any cameras, explains the matches of a motion far better than known cameras do.
+
+    Cameras with which a motion has little noise are right enough.
+    """
+    scene, matches, parameters = estimate.scene, estimate.matches, estimate.parameters
+    is_plane = bool(estimate.families.is_plane(scene)[motion])
+    least = parameters.min_height if is_plane else parameters.least_noise
+    if not matches.calibrated or scene.noise[motion] <= least * matches.unit:
+        return None
+    of_motion, of_any = (
+        estimate.probabilities[:, rows].sum(axis=1) for rows in (scene.owners == motion, scene.owners >= 0)
+    )
+    labels = np.where(of_motion > 0.0, motion, -1)
+    weighted, none = replace(matches, weights=matches.weights * np.minimum(of_motion, 1.0)), np.zeros((0, 9))
+    # The members of a motion that is wrong are few of the true matches: what belongs to no other motion counts.
+    counted = replace(matches, weights=matches.weights * (1.0 - np.minimum(of_any - of_motion, 1.0)))
+    limit, squared = np.full(1, matches.unit), list[Array]()
+    for family in (RAY_FAMILIES["essential"], FAMILIES["fundamental"]):
+        models, _, near = refined_samples(none, labels, weighted, family, parameters, np.random.default_rng(0))
+        if len(models) == 0:
+            return None
+        best = models[[log_likelihoods(near, weighted.weights, matches.unit, 1).argmax()]]
+        squared.append(family.squared_residuals(matches.data, refine(family, best, counted, limit, parameters)[0])[0])
+    given, any_camera = squared
+    return _sign_of_likelier(given, any_camera, counted.weights, float(weighted.weights.sum()), estimate)
+
+
+def sign_of_other_camera_matrices(estimate: Estimate, motion: int, squared: Array) -> str | None:
+    """Say the same of cameras that a motion was estimated without, from squared residuals (n,) to its pose by them."""
+    scene, matches = estimate.scene, estimate.matches
+    family = estimate.families[scene.family_ids[motion]]
+    if family.name != "fundamental":
+        return None
+    weights = matches.weights * np.minimum(estimate.probabilities[:, scene.owners == motion].sum(axis=1), 1.0)
+    of_any = family.squared_residuals(matches.data, scene.matrices[[motion]])[0]
+    return _sign_of_likelier(squared, of_any, weights, float(weights.sum()), estimate)
+
+
+def _sign_of_likelier(given: Array, of_any: Array, weights: Array, n: float, estimate: Estimate) -> str | None:
+    """Say that other cameras are likelier for n of weighted matches, from squared residuals (n,) by the given and by any cameras."""
+    matches, squared = estimate.matches, np.vstack([given, of_any])
+    known, free = log_likelihoods(floored(squared, matches), weights, matches.unit, 1)
+    if free <= known + estimate.parameters.motion_cost + np.log(_LIKELIER) * n:
+        return None
+    return (
+        "a fundamental matrix, of any cameras, explains the matches far better than these cameras do: are they those of these images, "
+        "at their size in pixels?"
+    )
 
 
 def sign_of_exchanged_axes(points1: Array, points2: Array) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ruzhash_cv import printing
+from ruzhash_cv import printing, reasons
 from ruzhash_cv._arrays import Array, Mask, Record, Rows
 from ruzhash_cv._interrupts import uninterrupted
 from ruzhash_cv._validation import check_int
@@ -200,7 +200,7 @@ class FilterResult(Record):
 
     @uninterrupted
     def camera_pose(
-        self, camera1: Any = None, camera2: Any = None, motion: int = 0, *, image_size: Any = None
+        self, camera1: Any = None, camera2: Any = None, motion: int | None = None, *, image_size: Any = None
     ) -> CameraPose:
         """Return the pose of the second camera, estimated from one motion: X2 = R X1 + t for points in the cameras' frames.
 
@@ -209,9 +209,9 @@ class FilterResult(Record):
         camera1, camera2 : Camera, array_like of shape (3, 3), or anything else that `Camera.of` takes; optional
             The two cameras, in the unit of the points. Without `camera2`, `camera1` took both images. Without either, the cameras
             given to `filter_points` are used.
-        motion : int
-            Index into `motions`. If its kind is ``"homography"``, two poses fit the plane, and the one with the higher likelihood is
-            returned.
+        motion : int, optional
+            Index into `motions`, by default of the first that is not an overlay. If its kind is ``"homography"``, two poses fit the
+            plane, and the one with the higher likelihood is returned.
         image_size : sequence of two ints, optional
             Width and height in pixels of both images, of one camera whose focal length is not known. It is estimated with the pose,
             from .4 to 4 image diagonals, without distortion and with the principal point in the middle. Not with cameras.
@@ -219,7 +219,8 @@ class FilterResult(Record):
         Returns
         -------
         CameraPose
-            Unpacks as rotation, translation. `CameraPose.camera` is the camera estimated from `image_size`.
+            Unpacks as rotation, translation. `CameraPose.camera` is the camera estimated from `image_size`. A warning says if the
+            matches hardly show its focal length, and if they do not lie in images of that size.
 
         Raises
         ------
@@ -246,6 +247,8 @@ class FilterResult(Record):
             raise TypeError("`image_size` is for a camera whose focal length is not known, got cameras as well")
         if estimate is None or not motions:
             raise IndexError(f"there is no motion whose pose could be estimated: {printing.headline(self)}")
+        if motion is None:  # static matches have no pose
+            motion = next((number for number, each in enumerate(motions) if not each.stationary), 0)
         if not -len(motions) <= check_int(motion, "motion", at_least=-sys.maxsize) < len(motions):
             raise IndexError(f"`motion` must be an index into {len(motions)} motions, got {motion}")
         if image_size is None and not is_known:
@@ -257,9 +260,14 @@ class FilterResult(Record):
         distinct = np.full(len(self.inlier_mask), -1)
         distinct[self.has_match] = estimate.matches.where
         distinct[~self.inlier_mask] = -1
-        camera = None if image_size is None else camera_of_motion(estimate, item, image_size)
+        camera, spread = (None, 0.0) if image_size is None else camera_of_motion(estimate, item, image_size)
+        if camera is not None:
+            kept = estimate.matches.coordinates[np.unique(distinct[distinct >= 0])]
+            reasons.warn(reasons.sign_of_image_size(camera, *estimate.matches.frame.leave(kept)))
+            reasons.warn(reasons.sign_of_no_focal_length(spread))
         cameras = cameras if camera is None else (camera, camera)
-        return replace(pose_of_motion(estimate, item, motions[motion].mask, distinct, cameras), camera=camera)
+        pose = pose_of_motion(estimate, item, motions[motion].mask, distinct, cameras)
+        return replace(pose, camera=camera, focal_spread=spread)
 
     def __repr__(self) -> str:
         return f"<FilterResult: {printing.headline(self)}>"

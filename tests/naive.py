@@ -312,14 +312,42 @@ def plane_through(first: Array, second: Array) -> Array:
     return last_right_vector(np.vstack(system)).ravel()
 
 
-def best_pose(E: Array, data: Array, weights: Array, squared: Array, reach: float) -> tuple[Array, Array, Mask]:
-    """Return the one of four poses of most weight in front of both cameras (Hartley and Zisserman, 9.6.2), and which rows are there."""
+def best_pose(
+    E: Array, data: Array, weights: Array, squared: Array, reach: float, far: float
+) -> tuple[Array, Array, Array]:
+    """Return the one of four poses of most weight in front of both cameras (Hartley and Zisserman, 9.6.2), and residuals of rows there.
+
+    The squared residuals of rows behind a camera are infinite, unless these are `far`: as near to where they would be infinitely far.
+    """
     one, other, translation = cv2.decomposeEssentialMat(E.reshape(3, 3))
     poses = [(turn, sign * translation.ravel()) for turn in (one, other) for sign in (1.0, -1.0)]
-    fronts = [in_front(*pose, data[:, 4:7], data[:, 7:10]) for pose in poses]
-    gains = weights * np.maximum(0.0, 1.0 - squared / reach**2)
-    best = int(np.argmax([front @ gains for front in fronts]))
-    return *poses[best], fronts[best]
+    first, second = data[:, 4:7], data[:, 7:10]
+    seen = []
+    for turn, direction in poses:
+        turned = first @ turn.T
+        sampson = np.linalg.norm(np.cross(turned, second), axis=1) / np.hypot(*np.linalg.norm([first, second], axis=2))
+        is_far = ((turned * second).sum(axis=1) > 0.0) & (sampson < far)
+        seen.append(np.where(in_front(turn, direction, first, second) | is_far, squared, np.inf))
+    best = int(np.argmax([weights @ np.maximum(0.0, 1.0 - each / reach**2) for each in seen]))
+    return *poses[best], seen[best]
+
+
+def without_beyond(
+    points: Array, weights: Array, voting: Array, reach: float, F: Array, image: Array, others: Array, squared: Array
+) -> Array:
+    """Return squared residuals (N,) of other points (6, N), infinite beyond the epipole, if this lies in the image."""
+    epipole = last_right_vector(F.T)
+
+    def sides(pairs: Array) -> Array:
+        lines, through = pairs[:3].T @ F.T, np.cross(epipole, pairs[3:].T)
+        cosines = (lines * through).sum(axis=1) / np.linalg.norm(lines, axis=1) / np.linalg.norm(through, axis=1)
+        return np.sign(cosines) * (np.abs(cosines) > 0.5)
+
+    place = epipole[:2] / epipole[2]
+    if ((place < image[0]) | (place > image[1])).any():
+        return squared
+    right = sides(points) @ (weights * np.maximum(0.0, 1.0 - voting / reach**2))
+    return np.where(sides(others) * right < 0.0, np.inf, squared)
 
 
 def in_front(rotation: Array, translation: Array, first: Array, second: Array) -> Mask:

@@ -20,10 +20,11 @@ ORDER = (
     "core.forests",
     "core.method",
     "models",
+    "reasons",
+    "uncertainty",
     "pose",
     "focal",
     "printing",
-    "reasons",
     "result",
     "filtering",
     "opencv",
@@ -41,6 +42,7 @@ ORDER = (
 STAGES = (
     "parameters",
     "matches",
+    "sides",
     "sampling",
     "preferences",
     "scene",
@@ -66,9 +68,9 @@ HOSTS = {"hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 15_400,
-    "core": 7_380,
-    "tests": 12_960,
+    "package": 15_900,
+    "core": 7_600,
+    "tests": 13_350,
     "benchmarks": 6_787,
     "tests of benchmarks": 1_138,
 }

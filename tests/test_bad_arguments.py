@@ -151,7 +151,7 @@ TABLE: list[tuple[Callable[..., Any], type[Exception], str]] = [
     (pose(np.zeros((3, 3)), CAMERA2), V, "`camera1` is no camera: `matrix` must be finite and have an inverse"),
     (pose(1e300 * CAMERA1, CAMERA2), V, "`camera1` is no camera: .* of a size from 1e-100 to 1e100, got"),
     (pose(*BOTH, 1), INDEX, "`motion` must be an index into 1 motions, got 1"),
-    *((pose(*BOTH, at), T, f"`motion` must be an integer, got {at!r}") for at in (None, "0", 0.0, True)),
+    *((pose(*BOTH, at), T, f"`motion` must be an integer, got {at!r}") for at in ("0", 0.0, True)),
     (pose(image_size=640), V, r"`image_size` must be \(width, height\), got shape \(\)"),
     (pose(image_size=(640, 0)), V, "`image_size` must be at least 1, got 0"),
     (pose(CAMERA1, image_size=(640, 480)), T, "`image_size` is for a camera whose focal length is not known, got cameras as well"),

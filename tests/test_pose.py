@@ -9,7 +9,7 @@ import pytest
 from posed_views import CAMERA1 as CAMERA
 from posed_views import CAMERA2, POSE, TURN, WALL, angles, filtered, on_plane, pose_error, seen, towards, turned, views
 
-from ruzhash_cv import filter_points
+from ruzhash_cv import filter_points, find_fundamental_matrix
 from ruzhash_cv.models import sampson_distance
 from ruzhash_cv.pose import CameraPose
 
@@ -115,3 +115,69 @@ def test_a_mover_near_the_epipolar_lines_does_not_bend_the_pose() -> None:
         result = filter_points(*pixels, cameras=camera)
         errors.append(max(angles(result.camera_pose(), (rotation, towards(*pose[1])))))
     assert max(errors) < 0.5
+
+
+@pytest.mark.parametrize("n", [120, 300])
+def test_the_pose_is_of_what_moved_however_much_stands_still(n: int) -> None:
+    """A robot sees its own body, which is motion 0 if it has more matches than the room."""
+    rng = np.random.default_rng(0)
+    body = rng.uniform([0, 400], [640, 480], (n, 2))
+    room = views(on_plane(WALL, 150, rng, 0.4, 1.0), noise=0.3)
+    first, second = (np.vstack([part, body]) for part in room)
+    result = filter_points(first, second)
+    assert [motion.stationary for motion in result.motions] == ([True, False] if n > 150 else [False, True])
+    moving = int(n > 150)
+    assert max(angles(result.camera_pose(CAMERA, CAMERA2), POSE)) < 1.0
+    np.testing.assert_array_equal(
+        result.camera_pose(CAMERA, CAMERA2).rotation, result.camera_pose(CAMERA, CAMERA2, moving).rotation
+    )
+    F, mask = find_fundamental_matrix(first, second)
+    assert F is not None
+    assert mask[:150].mean() > 0.9
+    assert np.median(sampson_distance(*views(on_plane(WALL, 150, rng, 0.4, 1.0), noise=0.0), F)) < 1.0
+
+
+def test_a_result_of_static_matches_alone_has_their_pose() -> None:
+    body = np.random.default_rng(0).uniform(0, 480, (100, 2))
+    result = filter_points(body, body)
+    assert not result.camera_pose(CAMERA).has_baseline
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("n_near", [40, 60])
+def test_few_near_points_before_far_ones_show_the_baseline(n_near: int, seed: int) -> None:
+    """Mountains and a fence: noise puts half of the far points behind the cameras."""
+    rng = np.random.default_rng(seed)
+    points = np.vstack([on_plane(WALL, 200, rng, 300.0, 700.0), on_plane(WALL, n_near, rng, 0.6, 2.0)])
+    result = filtered(views(points, seed=seed, noise=0.3), seed=seed, cameras=(CAMERA, CAMERA2))
+    pose = result.camera_pose()
+    assert pose.has_baseline
+    assert max(angles(pose, POSE)) < 2.0
+    assert np.isfinite(pose.points3d[200 : 200 + n_near]).all(axis=1).mean() > 0.9
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_mismatches_before_a_camera_that_turned_show_no_baseline(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    far = views(on_plane(WALL, 200, rng), TURN, seed, 0.3)
+    crowd = far[0][:40], far[1][:40] + rng.normal(0, 20.0, (40, 2))
+    result = filtered(far, crowd, seed=seed, cameras=(CAMERA, CAMERA2))
+    assert not result.camera_pose().has_baseline
+
+
+def test_corners_on_whole_pixels_do_not_bend_the_pose_of_a_slow_walk() -> None:
+    """Many of them move by exactly nothing along one axis: some pose far off explains these exactly."""
+    errors, camera = [], np.array([[525.0, 0.0, 320.0], [0.0, 525.0, 240.0], [0.0, 0.0, 1.0]])
+    for seed in range(1, 7):
+        rng = np.random.default_rng(seed)
+        points = np.column_stack([rng.choice([-1, 1], 1500) * rng.uniform(3, 12, 1500), rng.uniform(-4, 1.6, 1500)])
+        points = np.column_stack([points, rng.uniform(6, 60, 1500)])
+        step = np.eye(3), np.array([0.02, 0.0, -0.35])
+        first, second = seen(points, camera, np.eye(3), np.zeros(3)), seen(points, camera, *step)
+        within = np.flatnonzero((np.abs(np.hstack([first, second]) - [320, 240] * 2) < [320, 240] * 2).all(axis=1))[
+            :400
+        ]
+        first, second = (np.round(each[within] + rng.normal(0, 0.3, (len(within), 2))) for each in (first, second))
+        pose = filter_points(first, second, rng=seed).camera_pose(camera)
+        errors.append(angles(pose, (step[0], step[1] / np.linalg.norm(step[1])))[1])
+    assert np.sum(np.array(errors) < 10.0) >= 5, errors

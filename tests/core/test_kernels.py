@@ -123,14 +123,57 @@ def homographies_of(samples: np.ndarray) -> np.ndarray:
 
 
 def placed_matrices(rng: Rng, n: int) -> tuple[Any, ...]:
-    """Return rows with rays of a motion, weights, squared residuals, some infinite, and three essential matrices near its."""
+    """Return rows with rays of a motion, weights, squared residuals, some infinite, three matrices near its, and what is far."""
     data, weights, model = moved_rays(rng, n)
     squared = rng.exponential(4.0, (3, n + 20)) * rng.choice([0.0, 1.0, np.inf], (3, n + 20), p=[0.1, 0.8, 0.1])
-    return data, weights[0], np.fmin(squared, np.inf), as_essential(model + 0.1 * rng.normal(size=(3, 9)))
+    far = rng.choice([0.0, 100.0])
+    return data, weights[0], np.fmin(squared, np.inf), as_essential(model + 0.1 * rng.normal(size=(3, 9))), far
 
 
-def naive_placed(data: Any, weights: Any, squared: Any, models: Any) -> tuple[np.ndarray, ...]:
-    poses = [naive.best_pose(model, data, weights, row, 3.0) for model, row in zip(models, squared, strict=True)]
+def around_epipoles(rng: Rng, n: int) -> tuple[Any, ...]:
+    """Return points (6, n) and others, weights, squared residuals, three matrices with epipoles in the image and not, and the image.
+
+    The first point lies on its line, so that one side has votes.
+    """
+    epipoles = np.column_stack([rng.uniform(-1.5, 1.5, (3, 2)), np.ones(3)])
+    models = np.array([naive.crossed(each) @ rng.normal(size=(3, 3)) for each in epipoles])
+    points, others = rng.uniform(-1.0, 1.0, (2, 6, n + 1))
+    points[[2, 5]] = others[[2, 5]] = 1.0
+    voting, squared = rng.exponential(4.0, (2, 3, n + 1))
+    line = models[0] @ points[:3, 0]
+    points[3:, 0], voting[:, 0], voting[1:] = epipoles[0] + [line[1], -line[0], 0.0], 0.0, voting[:1]
+    models[1:], squared[0, -1] = models[0] * [[[1.0]], [[-2.0]]], np.inf
+    return (
+        points,
+        rng.uniform(0.1, 1.0, n + 1),
+        voting,
+        models.reshape(3, 9),
+        np.array([[-1.0, -1.0], [1.0, 1.0]]),
+        others,
+        squared,
+    )
+
+
+def on_one_side(
+    points: Any, weights: Any, voting: Any, models: Any, image: Any, others: Any, squared: Any
+) -> np.ndarray:
+    """Return what the kernel overwrites."""
+    seen = squared.copy()
+    rays.remove_beyond(points, weights, voting, 9.0, models, image, others, seen)
+    return seen
+
+
+def naive_sides(
+    points: Any, weights: Any, voting: Any, models: Any, image: Any, others: Any, squared: Any
+) -> np.ndarray:
+    given = zip(voting, models.reshape(-1, 3, 3), squared, strict=True)
+    return np.array(
+        [naive.without_beyond(points, weights, votes, 3.0, model, image, others, row) for votes, model, row in given]
+    )
+
+
+def naive_placed(data: Any, weights: Any, squared: Any, models: Any, far: Any) -> tuple[np.ndarray, ...]:
+    poses = [naive.best_pose(model, data, weights, row, 3.0, far) for model, row in zip(models, squared, strict=True)]
     return tuple(map(np.array, zip(*poses, strict=True)))
 
 
@@ -188,8 +231,10 @@ TABLE = (
     Row("rays.fit_in_rounds", moved_rays, fits_of(F), ray_fits("fundamental"), 0.0, 1e-5),
     Row("rays.solve_four", lambda rng, n: (rng.normal(size=(n, 4, 6)),), homographies_of,
         lambda samples: squares_of(np.array([naive.plane_through(each[:, :3], each[:, 3:]) for each in samples])), 0.0, 1e-7),
-    Row("rays.place", placed_matrices, lambda data, weights, squared, models: placed(models, data, weights, squared, 3.0),
+    Row("rays.place", placed_matrices,
+        lambda data, weights, squared, models, far: placed(models, data, weights, squared, 3.0, far),
         naive_placed, 0.0, 1e-9),
+    Row("rays.remove_beyond", around_epipoles, on_one_side, naive_sides),
     Row("lenses.distort", seen_through_a_lens, lambda points, camera: camera._jacobian(points), distorted_by_opencv, 0.0, 1e-12),
     Row("lenses.undistort", seen_through_a_lens, lambda points, camera: camera._undistorted(distorted_by_opencv(points, camera)[0]),
         lambda points, camera: points, 0.0, 1e-9),

@@ -35,7 +35,7 @@ def reweighted_in_rounds(
     fitted, noise = np.array(models, order="C"), np.zeros(m)
     weights, rows = np.array(weights, ndmin=2, order="C", copy=None), np.empty(n, np.int64)
     fit_in_rounds(
-        kind, in_columns(data), weights, excluded.view(np.uint8), limits, law.width, law.median, n_rounds, _LEAST[kind],
-        rows, np.empty((3, n)), np.empty((2, 10, 9)), fitted, noise,
+        kind, in_columns(data), weights, excluded.view(np.uint8), limits, law.width, law.median, law.floor**2, n_rounds,
+        _LEAST[kind], rows, np.empty((3, n)), np.empty((2, 10, 9)), fitted, noise,
     )  # fmt: skip
     return fitted, noise

@@ -21,11 +21,13 @@ EXACT = 1e-6
 class Law(NamedTuple):
     """A law of residuals: n of Student's n s^2, s being the noise scale, and the median of r^2 / s^2 by Gaussian noise.
 
-    A width of 0 is Tukey's biweight, (1 - (r / limit)^2)^2, and of -1 no law: weights are as given.
+    A width of 0 is Tukey's biweight, (1 - (r / limit)^2)^2, and of -1 no law: weights are as given. By Student's law residuals below
+    the `floor` are equal to it.
     """
 
     width: float
     median: float
+    floor: float = 0.0
 
 
 TUKEY, AS_GIVEN = Law(0.0, 1.0), Law(-1.0, 1.0)
@@ -66,6 +68,7 @@ def reweighted(
         squared = np.ascontiguousarray(family.squared_residuals(data, models))
         if law.width > 0.0:
             squared[~(squared <= bounds)] = np.inf  # NaN too
+            np.maximum(squared, law.floor**2, out=squared)
         if len(excluded):
             squared[excluded] = np.inf
         return squared

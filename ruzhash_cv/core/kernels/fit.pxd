@@ -19,6 +19,6 @@ cdef void solve(
 cdef void divide_by_norm(double* model, double* scaled) noexcept nogil
 cdef void make_rank_two(double* model, double[:, ::1] gram, double[:, ::1] factor) noexcept nogil
 cdef (Py_ssize_t, double, double) weigh(
-    double* squared, double* given, Py_ssize_t n_all, double limit, double width, double median,
+    double* squared, double* given, Py_ssize_t n_all, double limit, double width, double median, double floor,
     Py_ssize_t* rows, double* weights, double* work
 ) noexcept nogil

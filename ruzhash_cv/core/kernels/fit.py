@@ -917,13 +917,14 @@ def make_rank_two(model: p_double, gram: double[:, ::1], factor: double[:, ::1])
 @cython.nogil
 @cython.returns((Py_ssize_t, double, double))
 def weigh(
-    squared: p_double, given: p_double, n_all: Py_ssize_t, limit: double, width: double, median: double,
+    squared: p_double, given: p_double, n_all: Py_ssize_t, limit: double, width: double, median: double, floor: double,
     rows: p_Py_ssize_t, weights: p_double, work: p_double,
 ):  # fmt: skip
     """Write rows and their weights by a law; return how many there are, what weight supports a fit, and the noise scale.
 
     `given` are weights of matches. Of the law `AS_GIVEN` they are the weights, and a fit needs no support. Of others the rows are those
-    within the limit, and beyond any limit are infinite residuals. The noise scale is estimated by the upper median.
+    within the limit, and beyond any limit are infinite residuals. The noise scale is estimated by the upper median. Squared residuals
+    below the floor count as the floor.
     """
     n: Py_ssize_t = 0
     bound, support, noise = limit * limit, 0.0, 0.0
@@ -935,7 +936,7 @@ def weigh(
     if not bound < INFINITY:
         bound = 1.7e308
     for row in range(n_all):
-        rows[n], work[n] = row, squared[row]
+        rows[n], work[n] = row, squared[row] if squared[row] > floor else floor
         n += squared[row] <= bound
     if width > 0.0 and n > 0:
         noise = sqrt(nth_smallest(work, n, n // 2) / median)
@@ -946,7 +947,7 @@ def weigh(
     for at in range(n):
         row = rows[at]
         if width > 0.0:
-            weights[at] = given[row] * spread / (spread + squared[row])
+            weights[at] = given[row] * spread / (spread + (squared[row] if squared[row] > floor else floor))
             support += given[row]
         else:
             share = 1.0 - squared[row] / bound

@@ -1,4 +1,6 @@
-"""Rays of known cameras: fits of homographies, of fundamental and of essential matrices, and poses; rounds of reweighted fits."""
+"""Rays of known cameras: fits of homographies, of fundamental and of essential matrices, and poses; rounds of reweighted fits;
+which rows lie beyond an epipole, of pixels as well.
+"""
 
 import cython
 from cython import Py_ssize_t, address, double, p_double, p_Py_ssize_t, uchar
@@ -49,13 +51,14 @@ def solve_four(rays: double[:, :, ::1], models: double[:, ::1]):
 
 def fit_in_rounds(
     kind: Py_ssize_t, points: double[:, ::1], given: double[:, ::1], excluded: uchar[:, ::1], limits: double[::1],
-    width: double, median: double, n_rounds: Py_ssize_t, least: double,
+    width: double, median: double, floor: double, n_rounds: Py_ssize_t, least: double,
     rows: Py_ssize_t[::1], space: double[:, ::1], room: double[:, :, ::1], models: double[:, ::1], noise: double[::1],
 ):  # fmt: skip
     """Overwrite models of points (4, n) or rays (6, n) with fits by a law's weights, round by round; write noise scales (m,).
 
-    Weights `given` are (1, n), or (m, n) for each model; residuals of `excluded` (m, n), or (0, 0), are infinite. If a fit by residuals
-    fails, the model stays. Overwrites `rows` (n,), `space` (3, n) and `room` (2, 10, 9).
+    Weights `given` are (1, n), or (m, n) for each model; residuals of `excluded` (m, n), or (0, 0), are infinite, and no
+    squared one is below the `floor`. If a fit by residuals fails, the model stays.
+    Overwrites `rows` (n,), `space` (3, n) and `room` (2, 10, 9).
     """
     scale: double
     fitted: double[9]
@@ -78,7 +81,7 @@ def fit_in_rounds(
                     if excluded[item, row]:
                         squared[row] = INFINITY
                 n, support, scale = fit.weigh(
-                    squared, own, points.shape[1], limits[item], width, median, places, weights, work
+                    squared, own, points.shape[1], limits[item], width, median, floor, places, weights, work
                 )
                 noise[item] = scale
                 if number == n_rounds or not support > least:
@@ -416,17 +419,18 @@ def turn_both(model: p_double, step: p_double, turned: p_double) -> cython.void:
             turned[3 * i + j] = between[i][0] * r[1][j] + between[i][1] * r[1][3 + j] + between[i][2] * r[1][6 + j]
 
 
-# Poses
+# Poses and epipoles
 
 
 def place(
     rays: double[:, ::1], weights: double[::1], squared: double[:, ::1], bound: double, models: double[:, ::1],
-    space: double[:, ::1], rotations: double[:, ::1], translations: double[:, ::1], in_front: uchar[:, ::1],
+    far: double, space: double[:, ::1], rotations: double[:, ::1], translations: double[:, ::1], seen: double[:, ::1],
 ):  # fmt: skip
-    """Write the rotation (m, 9) and translation (m, 3) of the best of four poses, and which rows (m, n) are in front of both cameras.
+    """Write the rotation (m, 9) and translation (m, 3) of the best of four poses, and squared residuals (m, n) of what both see.
 
-    Of an essential matrix of unit norm it is the pose of the largest sum of weights times 1 - r^2 / b over those in front whose squared
-    residuals r^2 are below the bound b. Overwrites `space` (7, n).
+    Of an essential matrix of unit norm it is the pose of the largest sum of weights times 1 - r^2 / b over those rows it sees whose
+    squared residuals r^2 are below the bound b. The residuals of rows behind a camera become infinite, unless the squared distance to
+    where they would be infinitely far is below `far`: on which side of infinity they are, noise decides. Overwrites `space` (7, n).
     """
     n: Py_ssize_t = rays.shape[1]
     both: double[18]
@@ -450,15 +454,18 @@ def place(
                     # Depths along both rays, but for positive factors.
                     depth1 = along2 * cosine - along1 * space[1, row]
                     depth2 = along2 * space[0, row] - along1 * cosine
-                    space[3 + 2 * side, row] = 1.0 if (depth1 > 0.0) & (depth2 > 0.0) else 0.0
-                    space[4 + 2 * side, row] = 1.0 if (depth1 < 0.0) & (depth2 < 0.0) else 0.0
+                    # |x1 x x2|^2 of the turned ray, and of the angle each ray has its share, as in a Sampson distance.
+                    crossed = space[0, row] * space[1, row] - cosine * cosine
+                    both_far = far * (space[0, row] + space[1, row])
+                    behind = squared[item, row] if (cosine > 0.0) & (fabs(crossed) < both_far) else INFINITY
+                    space[3 + 2 * side, row] = squared[item, row] if (depth1 > 0.0) & (depth2 > 0.0) else behind
+                    space[4 + 2 * side, row] = squared[item, row] if (depth1 < 0.0) & (depth2 < 0.0) else behind
             for k in range(4):
                 gains[k] = 0.0
             for row in range(n):
-                gain = weights[row] * (1.0 - squared[item, row] / bound)
-                if gain > 0.0:
-                    for k in range(4):
-                        gains[k] += gain * space[3 + k, row]
+                for k in range(4):
+                    if space[3 + k, row] < bound:
+                        gains[k] += weights[row] * (1.0 - space[3 + k, row] / bound)
             best = 0
             for k in range(4):
                 if gains[k] > gains[best]:
@@ -468,7 +475,74 @@ def place(
             for k in range(3):
                 translations[item, k] = t[k] if best % 2 == 0 else -t[k]
             for row in range(n):
-                in_front[item, row] = space[3 + best, row] > 0.0
+                seen[item, row] = space[3 + best, row]
+
+
+def remove_beyond(
+    points: double[:, ::1], weights: double[::1], voting: double[:, ::1], bound: double, models: double[:, ::1],
+    image: double[:, ::1], others: double[:, ::1], squared: double[:, ::1],
+):  # fmt: skip
+    """Overwrite squared residuals (m, N) of `others` (6, N) with infinity where these lie beyond the epipole of matrices (m, 9).
+
+    The right side is that of the larger sum of weights times 1 - r^2 / b over points (6, n) whose squared residuals r^2, `voting`, are
+    below the bound b. `voting` may be `squared`. Nothing is beyond an epipole whose place in the second image is outside of `image`,
+    the least and the largest coordinates (2, 2).
+    """
+    item: Py_ssize_t
+    row: Py_ssize_t
+    epipole: double[3]
+    with cython.nogil:
+        for item in range(models.shape[0]):
+            write_epipole(address(models[item, 0]), epipole)
+            x, y = epipole[0] / epipole[2], epipole[1] / epipole[2]
+            if not ((x >= image[0, 0]) & (x <= image[1, 0]) & (y >= image[0, 1]) & (y <= image[1, 1])):
+                continue
+            votes = 0.0
+            for row in range(points.shape[1]):
+                if voting[item, row] < bound:
+                    gain = weights[row] * (1.0 - voting[item, row] / bound)
+                    votes += gain * side_of(points, row, address(models[item, 0]), epipole)
+            right = -1.0 if votes < 0.0 else 1.0
+            for row in range(others.shape[1]):
+                if right * side_of(others, row, address(models[item, 0]), epipole) < 0.0:
+                    squared[item, row] = INFINITY
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def write_epipole(model: p_double, epipole: p_double) -> cython.void:
+    """Write the epipole in the second image, which is across all columns: the longest product of two of them."""
+    longest, epipole[0], epipole[1], epipole[2] = 0.0, 0.0, 0.0, 0.0
+    for j in range(3):
+        k = (j + 1) % 3
+        x = model[3 + j] * model[6 + k] - model[6 + j] * model[3 + k]
+        y = model[6 + j] * model[k] - model[j] * model[6 + k]
+        z = model[j] * model[3 + k] - model[3 + j] * model[k]
+        square = x * x + y * y + z * z
+        if square > longest:
+            longest, epipole[0], epipole[1], epipole[2] = square, x, y, z
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+@cython.inline
+def side_of(points: double[:, ::1], row: Py_ssize_t, model: p_double, epipole: p_double) -> double:
+    """Return on which side of the epipole a row lies, the sign of (e x x2) . F x1, or 0 if these lines are 60 degrees apart or more.
+
+    So near the epipole noise decides, and a row far off its line is a mismatch anyway.
+    """
+    x1, y1, z1 = points[0, row], points[1, row], points[2, row]
+    x2, y2, z2 = points[3, row], points[4, row], points[5, row]
+    p, q = model[0] * x1 + model[1] * y1 + model[2] * z1, model[3] * x1 + model[4] * y1 + model[5] * z1
+    r = model[6] * x1 + model[7] * y1 + model[8] * z1
+    a, b = epipole[1] * z2 - epipole[2] * y2, epipole[2] * x2 - epipole[0] * z2
+    c = epipole[0] * y2 - epipole[1] * x2
+    cosine = p * a + q * b + r * c
+    if 4.0 * cosine * cosine <= (p * p + q * q + r * r) * (a * a + b * b + c * c):
+        return 0.0
+    return 1.0 if cosine > 0.0 else -1.0
 
 
 @cython.cfunc

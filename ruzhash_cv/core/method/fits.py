@@ -16,7 +16,7 @@ from ruzhash_cv.core.families.weighting import TUKEY, student
 from ruzhash_cv.core.families.weighting import noise_scales as noise_scales
 from ruzhash_cv.core.kernels.fit import costs_at_reaches
 from ruzhash_cv.core.kernels.weigh import write_likelihoods
-from ruzhash_cv.core.method.matches import MatchSet
+from ruzhash_cv.core.method.matches import MatchSet, floored
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.sampling import draw_samples
 from ruzhash_cv.core.method.scene import Scene, Structures
@@ -54,6 +54,8 @@ def refine(
     Where a fit fails, the model stays.
     """
     law, n_rounds = student(family.codimension, parameters.student_degrees), len(parameters.refit_radii)
+    if family.codimension == 1:  # an exact residual along an axis does not fix a point
+        law = law._replace(floor=matches.rounding)
     excluded = _NOTHING if excluded is None else excluded
     return family.reweighted(matches.data, matches.weights, models, limits, law, n_rounds, excluded)
 
@@ -145,7 +147,8 @@ def refined_samples(
     # Half of those refined are samples: matrices that a mover has bent would take all places.
     for models in (given, family.solve(matches.data[samples])[0]):
         usable = models[np.isfinite(models).all(axis=1)]
-        costs = ranking_costs(family.squared_residuals(matches.data, usable), weights, reach, parameters)
+        squared = floored(family.squared_residuals(matches.data, usable), matches)
+        costs = ranking_costs(squared, weights, reach, parameters)
         groups.append(usable[np.argsort(costs, kind="stable")[: parameters.n_refits // 2]])
     tried = np.vstack(groups)
     refined, noise = refine(family, tried, matches, np.full(len(tried), reach), parameters)

@@ -36,6 +36,7 @@ from ruzhash_cv.core.method.matches import MatchSet
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.sampling import Problem
 from ruzhash_cv.core.method.scene import Scene
+from ruzhash_cv.core.method.sides import on_one_side
 
 #: More probable than not: what a kept match is at least. Single precision tells it from 1/2, too.
 MORE_THAN_HALF = 0.5 + 2.0**-20
@@ -113,8 +114,13 @@ def probabilities_of(scene: Scene, matches: MatchSet, decoys: Array, holding: Ma
     `holding` (k,) says which models may hold matches. Shares are estimated among the matches of the `problem`, which were searched.
     """
     searched, _, families, parameters = problem
-    of_matches, of_decoys = (families.squared_residuals(scene, data) for data in (matches.data, decoys))
-    of_searched = of_matches if searched is matches else families.squared_residuals(scene, searched.data)
+    of_matches, of_decoys = (
+        on_one_side(families.squared_residuals(scene, data), scene, searched, families, data)
+        for data in (matches.data, decoys)
+    )
+    of_searched = of_matches
+    if searched is not matches:
+        of_searched = on_one_side(families.squared_residuals(scene, searched.data), scene, searched, families)
     has_tail = bool((matches.noise_factors == 1.0).all())
     components = components_of(scene, of_decoys, holding, has_tail, searched.unit, families, parameters)
     shares = shares_of(of_searched, components, searched.weights, searched.noise_factors)

@@ -22,6 +22,9 @@ _NOISY_SIZE = 3.3
 _LEAST_SIZE, _LARGEST_SIZE = 5.0, 1e6
 #: Images are of unlike scale if the points of one are spread over more than so many times as many pixels.
 _UNLIKE = 2.2
+#: Standard deviation of a whole number about what was rounded to it; the share of matches on whole pixels from which keypoints were
+#: rounded; and how near to a whole number a coordinate is that has been divided by the size of a pixel.
+_ROUNDING, _ROUNDED_SHARE, _WHOLE = 12.0**-0.5, 0.1, 1e-6
 
 
 @dataclass(frozen=True)
@@ -122,6 +125,7 @@ class MatchSet:
     #: The matrices that bring homogeneous pixels, without distortion, into what models are of.
     into: tuple[Array, Array] = (np.eye(3), np.eye(3))
     calibrated: bool = False  # whether both cameras are known
+    rounding: float = 0.0  # noise of rounded coordinates, see `rounding_of`
 
     @classmethod
     def of(
@@ -166,7 +170,8 @@ class MatchSet:
             data = np.hstack([data, rows[:, RAYS1.start :] * np.repeat(frame.scales, 3)])
             into, calibrated = (sight.into1, sight.into2), sight.calibrated
         weights = match_weights(groups, keypoints)
-        return cls(data, groups, keypoints, weights, factors, frame, unit, finite, where, into, calibrated)
+        rounding = frame.scale * pixels[1] * rounding_of(rows[:, COORDINATES] / np.repeat(pixels, 2))
+        return cls(data, groups, keypoints, weights, factors, frame, unit, finite, where, into, calibrated, rounding)
 
     def __len__(self) -> int:
         return len(self.data)
@@ -205,6 +210,24 @@ class MatchSet:
         groups, keypoints = self.groups[rows], self.keypoints.take(rows, axis=1)
         given = replace(self, data=self.data[rows], weights=match_weights(groups, keypoints))
         return replace(given, groups=groups, keypoints=keypoints, noise_factors=self.noise_factors[rows])
+
+
+def rounding_of(pixels: Array) -> float:
+    """Return the noise of rounding, 1 / sqrt 12 pixels, if a tenth of rows (x1, y1, x2, y2) lie on whole pixels, else 0.
+
+    Detectors without a subpixel step (FAST, ORB in its first octave) return whole pixels. The middle of a pixel is a whole number, in
+    COLMAP's convention a half.
+    """
+    whole = [(np.abs(each - np.round(each)) < _WHOLE).all(axis=1) for each in (pixels, pixels + 0.5)]
+    return _ROUNDING if (whole[0] | whole[1]).sum() > _ROUNDED_SHARE * len(pixels) else 0.0
+
+
+def floored(squared: Array, matches: MatchSet) -> Array:
+    """Return squared residuals of which none is below the square of the noise of rounding.
+
+    Where hundreds of keypoints on whole pixels moved by exactly nothing along an axis, some wrong model explains them exactly.
+    """
+    return np.maximum(squared, matches.rounding**2) if matches.rounding > 0.0 else squared
 
 
 def noise_factors(sizes: Array) -> Array:

@@ -25,12 +25,14 @@ from ruzhash_cv.core.families.base import Models, MotionFamily
 from ruzhash_cv.core.method.bending import STRAIGHT, Lens, lens_of_planes
 from ruzhash_cv.core.method.competition import competing
 from ruzhash_cv.core.method.fits import balanced, log_likelihoods, ranking_costs, refine, refined_samples
+from ruzhash_cv.core.method.matches import floored
 from ruzhash_cv.core.method.opacity import Opacity, interleaved
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.proofs import proofs
 from ruzhash_cv.core.method.sampling import Problem, draw_samples
 from ruzhash_cv.core.method.scene import Scene, assign, on_surfaces
 from ruzhash_cv.core.method.search import EXPLAINED, Tried
+from ruzhash_cv.core.method.sides import on_one_side
 
 #: A guard: no more motions are looked for.
 MAX_MOTIONS = 8
@@ -87,16 +89,20 @@ def find_motions(
         models = np.vstack([pool, family.solve(remaining.data[samples])[0]])
         if len(models) == 0:
             break
-        of_all = of_rows.without_slips(family.squared_residuals(remaining.data, models), unit, parameters)
+        of_all = floored(family.squared_residuals(remaining.data, models), matches)
+        of_all = of_rows.without_slips(of_all, unit, parameters)
         order = np.argsort(ranking_costs(of_all, drawing, unit, parameters), kind="stable")
         best = models[order[: parameters.n_refits // 2]]
         # Refine.
         refined, noise = refine(family, best, remaining, np.full(len(best), unit), parameters)
         compared.append(refined)
-        squared = of_rows.without_slips(family.squared_residuals(remaining.data, refined), unit, parameters)
+        squared = family.squared_residuals(remaining.data, refined)
+        squared = on_one_side(squared, Models.of_family(refined, family_id), remaining, families)
+        squared = of_rows.without_slips(floored(squared, matches), unit, parameters)
+        of_own = floored(family.squared_residuals(remaining.data, own), matches)
+        rivals = np.vstack([squared, of_own])
         bent = lens.bent_residuals(refined, squared, family, remaining, unit, parameters)
-        of_own = family.squared_residuals(remaining.data, own)
-        rivals, bent = np.vstack([squared, of_own]), np.vstack([bent, of_own])
+        bent = rivals if bent is squared else np.vstack([floored(bent, matches), of_own])
         given = rivals, bent, labels[rows], matches.weights[rows], len(surfaces), unit, parameters
         holds, lost, of_none = held_by_motions(*given)
         holds = holds[: len(refined)] & free
@@ -149,7 +155,7 @@ def own_matrices(labels: Rows, problem: Problem, rng: np.random.Generator) -> Ar
         if parameters.neighbourhoods[0] <= len(rows) < np.count_nonzero(labels >= 0):
             mine = replace(matches, data=matches.data[rows], weights=matches.weights[rows])
             models, _, squared = refined_samples(own[:0], labels[rows], mine, family, parameters, rng)
-            likelihoods = log_likelihoods(squared, mine.weights, matches.unit, family.codimension)
+            likelihoods = log_likelihoods(floored(squared, matches), mine.weights, matches.unit, family.codimension)
             own = np.vstack([own, models[np.argsort(-likelihoods, kind="stable")[:1]]])
     return own
 
@@ -209,7 +215,8 @@ def with_best_matrices(
         family, weighted = families[scene.family_ids[item]], replace(matches, weights=weights)
         given = np.vstack([scene.matrices[[item]], pool])
         models, scales, squared = refined_samples(given, labels, weighted, family, parameters, rng)
-        squared = opacity.without_slips(squared, matches.unit, parameters)
+        squared = on_one_side(squared, Models.of_family(models, scene.family_ids[item]), weighted, families)
+        squared = opacity.without_slips(floored(squared, matches), matches.unit, parameters)
         compared.append(models)
         bent = lens.bent_residuals(models, squared, family, weighted, matches.unit, parameters)
         likelihoods = log_likelihoods(squared, weights, matches.unit, family.codimension)

@@ -117,7 +117,7 @@ def false_motions(scene: Scene, n_tried: int, problem: Problem) -> Mask:
     """Return which models (k,) of a scene belong to motions that are no structures.
 
     Motions beside the strongest one that moved are false if they are interleaved with it and it is rigid, and if they have no evidence
-    for the `n_tried` models when a patch of matches counts once. The size of patches is that among the unexplained matches, unless it is
+    for the `n_tried` models when a patch of matches counts once. Patches are measured among the unexplained matches, unless they are
     so large that the strongest one would have no evidence either. A rigid motion without planes is false if it is interleaved with lone
     planes.
     """

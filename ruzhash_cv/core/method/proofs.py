@@ -23,6 +23,7 @@ from ruzhash_cv.core.method.fits import noise_scales
 from ruzhash_cv.core.method.opacity import Opacity
 from ruzhash_cv.core.method.sampling import Problem
 from ruzhash_cv.core.method.scene import Scene, on_surfaces
+from ruzhash_cv.core.method.sides import on_one_side
 
 
 def proofs(
@@ -46,7 +47,7 @@ def proofs(
     n_searched, n_tried = counts
     matches, _, families, parameters = problem
     is_plane, size = families.is_plane(surfaces), families[motions.family_ids[0]].sample_size
-    given, evidences = candidates(motions, matches.data, problem), np.full(len(motions), -np.inf)
+    given, evidences = seen_candidates(motions, problem), np.full(len(motions), -np.inf)
     every = motion_evidence(given, np.where(left, weights, 0.0), size, n_tried, problem)
     tolerances = parameters.radii[every.argmax(axis=1) + parameters.tolerance_steps] * matches.unit
     of_no_plane = left & ~on_surfaces(is_plane, labels, False)
@@ -110,11 +111,21 @@ def is_evident(motion: Models, opacity: Opacity, has_planes: bool, n_tried: int,
     matches, _, families, _ = problem
     family = cast(MotionFamily, families[motion.family_ids[0]])
     given = family.parallax_size if has_planes else family.sample_size, n_tried, problem
-    squared = families.squared_residuals(motion, matches.data)
+    squared = on_one_side(families.squared_residuals(motion, matches.data), motion, matches, families)
     if opacity.are_slips(squared, matches.unit, problem.parameters)[0]:
         return False
     off = np.where(opacity.off, matches.weights, 0.0)
-    return bool(motion_evidence(candidates(motion, matches.data, problem), off, *given).max() > 0.0)
+    return bool(motion_evidence(seen_candidates(motion, problem), off, *given).max() > 0.0)
+
+
+def seen_candidates(motions: Models, problem: Problem) -> Candidates:
+    """Return motions as candidates, whose matches beyond the epipole lie beyond all radii."""
+    matches, _, families, parameters = problem
+    given = candidates(motions, matches.data, problem)
+    nowhere = np.zeros((len(motions), len(matches)))
+    beyond = on_one_side(nowhere, motions, matches, families, matches.data) > 0.0
+    indices = np.where(beyond, np.uint8(parameters.n_radius_indices - 1), given.radius_indices)
+    return replace(given, radius_indices=indices)
 
 
 def relief_gains(motions: Models, plane: Models, rows: Rows, weights: Array, problem: Problem) -> Array:

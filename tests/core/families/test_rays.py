@@ -81,7 +81,7 @@ def test_fits_to_exact_rays_are_the_truth(name: str, spread: float) -> None:
     assert apart(family.step(data, weights, model), truth) < 1e-5
 
 
-@pytest.mark.parametrize("law", ["tukey", "student"])
+@pytest.mark.parametrize("law", ["tukey", "student", "floored"])
 @pytest.mark.parametrize("name", ["essential", "fundamental", "homography"])
 def test_rounds_of_fits_are_those_of_single_fits(name: str, law: str) -> None:
     """A third of the rows are wrong, and others are excluded; one of the models is not finite, and one holds too little."""
@@ -95,7 +95,8 @@ def test_rounds_of_fits_are_those_of_single_fits(name: str, law: str) -> None:
     limits, excluded = rng.uniform(10.0, 60.0, 6), rng.random((6, 90)) < 0.1
     limits[5] = 1e-9
     given = data, rng.random(90), models, limits
-    rest = (TUKEY, 1, excluded) if law == "tukey" else (student(family.codimension, 4.0), 3, excluded)
+    of_law = student(family.codimension, 4.0)._replace(floor=3.0 if law == "floored" else 0.0)
+    rest = (TUKEY, 1, excluded) if law == "tukey" else (of_law, 3, excluded)
     fitted, noise = family.reweighted(*given, *rest)
     single, single_noise = reweighted(family, *given, *rest)
     np.testing.assert_allclose(noise, single_noise, rtol=1e-6)
@@ -157,6 +158,6 @@ def test_without_matrices_or_rows_there_are_poses_of_none() -> None:
     rng = np.random.default_rng(0)
     data, weights, squared, essentials = rng.normal(size=(5, 10)), np.ones(5), np.ones((8, 5)), rng.normal(size=(8, 9))
     assert len(placed(essentials[:0], data, weights, squared[:0], 1.0)[0]) == 0
-    rotations, _, in_front = placed(as_essential(essentials), data[:0], weights[:0], squared[:, :0], 1.0)
+    rotations, _, seen = placed(as_essential(essentials), data[:0], weights[:0], squared[:, :0], 1.0)
     np.testing.assert_allclose(np.linalg.det(rotations), 1.0)
-    assert in_front.shape == (8, 0)
+    assert seen.shape == (8, 0)

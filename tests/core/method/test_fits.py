@@ -124,12 +124,19 @@ def test_models_are_refined_each_as_alone(family: TwoViewFamily) -> None:
 def test_medians_of_student_s_law_are_scipy_s(family: TwoViewFamily, degrees: float) -> None:
     codimension = family.codimension
     median, of_student = chi2.ppf(0.5, codimension), f.ppf(0.5, codimension, degrees)
-    expected = degrees * median / (codimension * of_student), median
+    expected = degrees * median / (codimension * of_student), median, 0.0
     assert student(codimension, degrees) == pytest.approx(expected, rel=1e-12)
 
 
 @both
-@pytest.mark.parametrize("of", [lambda codimension: TUKEY, lambda codimension: student(codimension, 4.0)])
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda codimension: TUKEY,
+        lambda codimension: student(codimension, 4.0),
+        lambda codimension: student(codimension, 4.0)._replace(floor=1.0),
+    ],
+)
 def test_the_kernel_of_a_family_does_as_fits_of_any_family_do(family: TwoViewFamily, of: Callable[[int], Law]) -> None:
     """With matches left out, a radius of 0, and a model that nothing agrees with."""
     law = of(family.codimension)

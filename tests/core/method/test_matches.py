@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ruzhash_cv._validation import LARGEST_COORDINATE
-from ruzhash_cv.core.method.matches import Frame, MatchSet, _least_crowded, duplicate_groups, match_weights
+from ruzhash_cv.core.method.matches import Frame, MatchSet, _least_crowded, duplicate_groups, floored, match_weights
 
 seeds = st.integers(0, 2**32)
 EXTENT = st.sampled_from([0.0, 1.0, 5.0, 30.0, 1e6])
@@ -173,3 +173,18 @@ def test_few_matches_are_a_set_too(n: int) -> None:
     matches = MatchSet.of(np.ones((n, 2)), np.ones((n, 2)), UNIT)
     assert (len(matches), matches.n_groups, matches.data.shape, matches.keypoints.shape) == (n, n, (n, 4), (2, n))
     assert len(MatchSet.of(np.full((4, 2), np.inf), np.ones((4, 2)), UNIT)) == 0
+
+
+@pytest.mark.parametrize(("shift", "pixel"), [(0.0, 1.0), (0.5, 1.0), (0.0, 1.0 / 700.0)])
+def test_noise_is_at_least_that_of_rounding_if_a_tenth_of_the_matches_lie_on_whole_pixels(
+    shift: float, pixel: float
+) -> None:
+    rng = np.random.default_rng(0)
+    points = rng.uniform(0, 500, (2, 100, 2))
+    for n, is_rounded in ((5, False), (20, True), (100, True)):
+        points[:, :n] = np.round(points[:, :n]) + shift
+        matches = MatchSet.of(*(points * pixel), 3.0 * pixel, pixels=(pixel, pixel))
+        assert matches.rounding == pytest.approx(matches.frame.scale * pixel / np.sqrt(12.0) if is_rounded else 0.0)
+        squared = np.array([[0.0, 1e6, np.inf]])
+        np.testing.assert_array_equal(floored(squared, matches), [[matches.rounding**2, 1e6, np.inf]])
+    assert MatchSet.of(points[0, :0], points[1, :0], 3.0).rounding == 0.0

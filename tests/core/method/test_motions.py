@@ -422,3 +422,35 @@ def test_windows_some_windows_off_that_share_keypoints_with_true_ones_are_no_par
         second[slips[shared]] = second[partners[shared]]
         kept.append(filter_points(first, second).inlier_mask[slips].mean())
     assert np.mean(kept) < 0.1
+
+
+# What stands still before a camera that shifted
+
+
+@three_seeds
+def test_static_matches_belong_to_a_shift_only_if_its_displacements_reach_down_to_them(seed: int) -> None:
+    """A logo in the picture, beside matches moved by 25 to 60 px; and far points of a scene."""
+    rng = np.random.default_rng(seed)
+    scene, logo = rng.uniform([0, 0], [800, 600], (300, 2)), rng.uniform([600, 40], [780, 140], (40, 2))
+    steps, noise = rng.uniform(0.0, 1.0, 300), rng.normal(0, 0.2, (300, 2))
+    near, far = (scene + np.column_stack([by, np.zeros(300)]) + noise for by in (25.0 + 35.0 * steps, 25.0 * steps**2))
+    before_logo = filtered(
+        (np.vstack([scene, logo]), np.vstack([near, logo])), n_mismatches=40, seed=seed, keep_stationary=False
+    )
+    assert before_logo.inlier_mask[:300].mean() > 0.95
+    assert before_logo.inlier_mask[300:340].mean() < 0.1
+    assert filtered((scene, far), n_mismatches=40, seed=seed, keep_stationary=False).inlier_mask[:300].mean() > 0.95
+
+
+@three_seeds
+def test_a_card_matched_to_itself_turned_by_half_is_one_plane(seed: int) -> None:
+    """Its epipole would be the middle of the card, and a match of a twin lies on the other side of it."""
+    rng = np.random.default_rng(seed)
+    card, middle = rng.uniform([100, 100], [700, 500], (60, 2)), np.array([400.0, 300.0])
+    twins = 2.0 * middle - card[:40]
+    first = np.vstack([card, card[:40] + 20.0, rng.uniform(0, 600, (40, 2))])
+    second = np.vstack([card, twins - 20.0, rng.uniform(0, 600, (40, 2))]) * [0.9, 1.1] + 30.0
+    result = filter_points(first + rng.normal(0, 0.4, first.shape), second)
+    assert kinds(result)[0] == "homography"
+    assert result.inlier_mask[:60].mean() > 0.95
+    assert result.inlier_mask[60:100].mean() < 0.1
