@@ -545,6 +545,40 @@ def fit_plane(
     divide_by_norm(plane, plane)
 
 
+def write_planes_through(
+    points: double[:, ::1], equations: double[:, ::1], triples: Py_ssize_t[:, ::1], least: double, matrix: double[::1],
+    epipole: double[::1], planes: double[:, ::1],
+) -> Py_ssize_t:  # fmt: skip
+    """Write the planes (k, 9) of unit norm, A - e v', through three matches (m, 3) each, and return how many there are.
+
+    Triples whose points x have a determinant of at most `least` make none. v is the sum of beta (y cross z) over det, where y and z are
+    the points after x.
+    """
+    n: Py_ssize_t = 0
+    i: Py_ssize_t
+    det: double
+    v: double[3]
+    with cython.nogil:
+        for item in range(triples.shape[0]):
+            v[0] = v[1] = v[2] = det = 0.0
+            for i in range(3):
+                one, a, b = triples[item, i], triples[item, (i + 1) % 3], triples[item, (i + 2) % 3]
+                x = points[1, a] * points[2, b] - points[2, a] * points[1, b]
+                y = points[2, a] * points[0, b] - points[0, a] * points[2, b]
+                z = points[0, a] * points[1, b] - points[1, a] * points[0, b]
+                det = points[0, one] * x + points[1, one] * y + points[2, one] * z
+                v[0] += equations[0, one] * x
+                v[1] += equations[0, one] * y
+                v[2] += equations[0, one] * z
+            # Of what is not finite the comparison is false.
+            if fabs(det) > least:
+                for i in range(9):
+                    planes[n, i] = matrix[i] - epipole[i // 3] * v[i % 3] / det
+                divide_by_norm(address(planes[n, 0]), address(planes[n, 0]))
+                n += 1
+    return n
+
+
 def choose_planes(
     kind: Py_ssize_t, data: double[:, ::1], tried: double[:, ::1], limit: double, cut: double, median: double,
     fewest: Py_ssize_t, n_fits: Py_ssize_t, points: double[:, ::1], equations: double[:, ::1], matrix: double[::1],

@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv.core.families.base import Models
 from ruzhash_cv.core.kernels.fit import write_candidates
-from ruzhash_cv.core.kernels.weigh import choose_structures, write_counts, write_evidence
+from ruzhash_cv.core.kernels.weigh import extract as extract_structures
+from ruzhash_cv.core.kernels.weigh import write_counts, write_evidence
 from ruzhash_cv.core.method.fits import refit
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.sampling import Problem
@@ -187,50 +188,20 @@ def chosen_structures(
     The radius of most evidence is no noise scale: one wide plane may hold the matches of several narrow ones. A structure wider than a
     unit gives way to structures of at most a third of its radius among its matches that have more evidence together.
     """
-    parameters, keypoints, m = problem.parameters, problem.matches.keypoints, len(models)
-    chosen, left = np.empty((MAX_STRUCTURES, 4)), weights.copy()
+    parameters, keypoints, (m, n) = problem.parameters, problem.matches.keypoints, models.radius_indices.shape
     if m == 0:
-        return chosen[:0], left
-    n_chosen = choose_structures(
+        return np.empty((0, 4)), weights
+    unit_radius = -parameters.finest_radius
+    n_levels = 2 + max(n_radii - 1 - unit_radius, 0) // _N_NARROWER
+    of_levels, parts = np.empty((n_levels, 2, n)), np.empty((n_levels, n, 4))
+    of_levels[0, 0] = weights
+    n_chosen = extract_structures(
         models.radius_indices, models.background, models.family_ids, total, *_by_total(_rules(problem), total),
-        _log_tests(total, n_tried), n_radii, parameters.tolerance_steps, keypoints, *_room(keypoints),
-        np.empty((m, parameters.n_radius_indices)), np.empty(len(parameters.radii)), np.empty(m),
-        np.empty(m, np.int64), np.empty(len(left), np.int64), left, chosen,
+        _log_tests(total, n_tried), n_radii, parameters.tolerance_steps, unit_radius, _N_NARROWER, keypoints,
+        *_room(keypoints), np.empty((m, parameters.n_radius_indices)), np.empty(len(parameters.radii)), np.empty(m),
+        np.empty(m, np.int64), np.empty(n, np.int64), of_levels, np.empty((n_levels, MAX_STRUCTURES, 4)), parts,
     )  # fmt: skip
-    parts, remaining = [chosen[:0]], weights.copy()
-    for wide in chosen[:n_chosen]:
-        item, radius = wide[1:3].astype(int).tolist()
-        held = models.radius_indices[item] <= radius + parameters.tolerance_steps
-        mine, remaining = np.where(held, remaining, 0.0), np.where(held, 0.0, remaining)
-        parts.append(wide[None])
-        if parameters.radii[radius] > 1.0 + 1e-9:
-            narrow, rest = chosen_structures(models, mine, total, radius - _N_NARROWER + 1, problem, n_tried)
-            before, after = (
-                joint_evidence(each, models, mine, total, problem, n_tried) for each in (wide[None], narrow)
-            )
-            if after > before:
-                parts[-1], left = narrow, left + rest
-    return np.concatenate(parts), left
-
-
-def joint_evidence(
-    chosen: Array, models: Candidates, weights: Array, total: float, problem: Problem, n_tried: int
-) -> float:
-    """Return -ln NFA of structures together, as in `chosen_structures`, among matches with weights (n,).
-
-    The law of how many matches lie between one radius and the next of each is multinomial: a narrow radius within a plane is no gain.
-    """
-    remaining, counts, shares = weights.copy(), [np.zeros(0)], [np.zeros(0)]
-    for item, radius in chosen[:, 1:3].astype(int).tolist():
-        indices = models.radius_indices[item]
-        within = np.bincount(indices, remaining, problem.parameters.n_radius_indices)[: radius + 1]
-        size = problem.families.sample_sizes[models.family_ids[item]]
-        counts.append(within * max(1.0 - size / max(within.sum(), 1e-9), 0.0))
-        shares.append(np.diff(models.background[item, : radius + 1], prepend=0.0))
-        remaining[indices <= radius + problem.parameters.tolerance_steps] = 0.0
-    n, alpha = np.concatenate(counts), np.maximum(np.concatenate(shares), 1e-9)
-    n, alpha = np.append(n, max(total - n.sum(), 0.0)), np.append(alpha, max(1.0 - alpha.sum(), 1e-9))
-    return float(n @ np.log(np.maximum(n, 1e-300) / total / alpha)) - len(chosen) * _log_tests(total, n_tried)
+    return parts[0, :n_chosen], of_levels[0, 1]
 
 
 def select(tried: Candidates, weights: Array, problem: Problem, n_tried: int) -> tuple[Structures, Array, Candidates]:

@@ -18,9 +18,9 @@ import numpy as np
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv.core.families.base import Models, Residuals
 from ruzhash_cv.core.families.epipolar import PARALLAX_SIZE
-from ruzhash_cv.core.families.linear import has_rays, homogeneous, unit_norm
+from ruzhash_cv.core.families.linear import has_rays, homogeneous
 from ruzhash_cv.core.families.weighting import student
-from ruzhash_cv.core.kernels.fit import choose_planes, fit_planes, write_plane_equations
+from ruzhash_cv.core.kernels.fit import choose_planes, fit_planes, write_plane_equations, write_planes_through
 from ruzhash_cv.core.method.competition import interleaved
 from ruzhash_cv.core.method.fits import noise_scales, refine
 from ruzhash_cv.core.method.parameters import Parameters
@@ -180,11 +180,8 @@ class PlaneEquations:
 
     def through(self, triples: Rows, unit: float) -> Array:
         """Return the planes (m, 9) through three matches (m, 3) each; triples smaller than a unit make none."""
-        points = self.points[:3].T[triples]
-        usable = np.abs(np.linalg.det(points)) > unit**2
-        numbers = np.linalg.solve(points[usable], self.numbers[0][triples[usable]][:, :, None])[:, :, 0]
-        planes = self.matrix.reshape(3, 3) - self.epipole[:, None] * numbers[:, None, :]
-        return unit_norm(np.asarray(planes, np.float64).reshape(-1, 9))
+        planes, given = np.empty((len(triples), 9)), (self.points, self.numbers, triples, unit**2)
+        return planes[: write_planes_through(*given, self.matrix, self.epipole, planes)]
 
     def fitted(self, own: Mask) -> Array:
         """Return the planes (k, 9) of least squares in the second image through the matches of each, `own` (k, n)."""
