@@ -69,6 +69,10 @@ class RowSums:
     def __init__(self, **options: Any) -> None:
         self.saturation = PARAMETERS.saturation
 
+    def draw(self) -> "RowSums":
+        """Nothing is drawn."""
+        return self
+
     def anomaly_scores(self, rows: NDArray[np.float32]) -> NDArray[np.float64]:
         """Scores of rows (n, m)."""
         # A row of float32 may be 1 by rounding.

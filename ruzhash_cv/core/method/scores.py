@@ -20,9 +20,8 @@ _NO_GROUP = -2
 
 
 class Grown(NamedTuple):
-    """A forest, what its rows are made of, the largest sum of a match's weighted preferences, and the scores of matches (n,)."""
+    """What the rows of a grown forest are made of, the largest sum of a match's weighted preferences, and scores of matches (n,)."""
 
-    forest: RuzHashForest
     columns: Columns
     largest: float
     of_matches: Array
@@ -39,7 +38,7 @@ class Scores:
     structures: Models
     decoys: Array
     problem: Problem
-    seed: int
+    forest: RuzHashForest
 
     @property
     def of_matches(self) -> Array:
@@ -53,7 +52,7 @@ class Scores:
 
     @cached
     def grown(self) -> Grown:
-        """The forest, grown on the matches."""
+        """Grow the forest on the matches."""
         (matches, _, families, parameters), columns, structures = self.problem, self.columns, self.structures
         # Structures have no samples, as they were fitted to many matches.
         no_samples = np.full((len(structures), int(families.sample_sizes.max())), -1)
@@ -64,14 +63,7 @@ class Scores:
         of_structures = weights_of_structures(structures, sums[len(columns) :], self.problem)
         every = replace(every, weights=np.concatenate([columns.weights, of_structures]))
         rows, largest = as_rows(preferences, every.weights, parameters.saturation)
-        forest = RuzHashForest(
-            n_trees=parameters.n_trees,
-            subsample_size=parameters.subsample_size,
-            branching_factor=parameters.branching_factor,
-            rng=self.seed,
-            n_jobs=1,
-        )
-        return Grown(forest, every, largest, forest.fit_anomaly_scores(rows))
+        return Grown(every, largest, self.forest.fit_anomaly_scores(rows))
 
     def of_all(self, matches: MatchSet, rows: Rows, _: Problem) -> Array:
         """Return anomaly scores of all matches, of which the forest was grown on some `rows`."""
@@ -84,17 +76,25 @@ class Scores:
     def of_others(self, data: Array, groups: Rows) -> Array:
         """Return anomaly scores of correspondences (n, 4), of duplicate groups (n,), that the forest was not grown on."""
         matches, _, families, parameters = self.problem
-        forest, columns, largest, _ = self.grown
+        columns, largest, _ = self.grown
         residuals, no_weights = families.residuals(columns, data), np.zeros(len(data))
         preferences, _ = embed(residuals, matches.unit, parameters, groups, columns.samples, no_weights)
         rows, _ = as_rows(preferences, columns.weights, parameters.saturation, largest)
-        return forest.anomaly_scores(rows)
+        return self.forest.anomaly_scores(rows)
 
 
 def score(columns: Columns, structures: Models, decoys: Array, problem: Problem, rng: np.random.Generator) -> Scores:
     """Return the anomaly scores by a RuzHash forest of the most significant columns and structures."""
-    columns = columns.take(np.sort(np.argsort(-columns.weights, kind="stable")[: problem.parameters.n_columns]))
-    return Scores(columns, structures, decoys, problem, int(rng.integers(1 << 63)))
+    parameters = problem.parameters
+    columns = columns.take(np.sort(np.argsort(-columns.weights, kind="stable")[: parameters.n_columns]))
+    forest = RuzHashForest(
+        n_trees=parameters.n_trees,
+        subsample_size=parameters.subsample_size,
+        branching_factor=parameters.branching_factor,
+        rng=rng,
+        n_jobs=1,
+    )
+    return Scores(columns, structures, decoys, problem, forest.draw())
 
 
 def weights_of_structures(structures: Models, sums: Array, problem: Problem) -> Array:
