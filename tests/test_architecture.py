@@ -64,10 +64,10 @@ HOSTS = {"hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 14_972,
-    "core": 6_947,
-    "tests": 12_791,
-    "benchmarks": 6_787,
+    "package": 15_241,
+    "core": 7_209,
+    "tests": 12_929,
+    "benchmarks": 6_791,
     "tests of benchmarks": 1_138,
 }
 
