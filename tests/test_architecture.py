@@ -64,9 +64,9 @@ HOSTS = {"hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 15_241,
-    "core": 7_209,
-    "tests": 12_929,
+    "package": 15_301,
+    "core": 7_269,
+    "tests": 12_964,
     "benchmarks": 6_791,
     "tests of benchmarks": 1_138,
 }

@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._arrays import COORDINATES, RAYS1, Array, Mask, Rows
+from ruzhash_cv._arrays import COORDINATES, RAYS1, Array, Mask, Rows, cached
 from ruzhash_cv._validation import largest_coordinate
 from ruzhash_cv.cameras import Sight
 from ruzhash_cv.core.kernels.weigh import follow_leaders
@@ -175,7 +175,7 @@ class MatchSet:
     def __len__(self) -> int:
         return len(self.data)
 
-    @property
+    @cached
     def shares(self) -> Array:
         """The share (n,) that each has in its duplicate group."""
         return np.asarray(1.0 / np.bincount(self.groups)[self.groups])

@@ -106,16 +106,18 @@ def slips_both_ways(motion: Array, largest: Scene, near: Mask, problem: Problem)
     off = (
         near & (distances > parameters.tolerance_scales * max(float(largest.noise[0]), least)) & np.isfinite(distances)
     )
-    points, epipole = homogeneous(matches.data), np.linalg.svd(motion.reshape(3, 3).T)[2][-1]
-    predicted, second = points[:3].T @ largest.matrices.reshape(3, 3).T, points[3:].T
-    sides = (np.cross(second, predicted) * np.cross(second, epipole)).sum(axis=1)
-    fewer, more = sorted((off & (sides > 0.0), off & (sides < 0.0)), key=np.count_nonzero)
-    if np.count_nonzero(fewer) <= PARALLAX_SIZE:
+    if np.count_nonzero(off) <= 2 * PARALLAX_SIZE:
         return False
     periods = float(np.quantile(distances[off], 0.1)) * np.linspace(0.7, 1.3, _N_PERIODS)
     agreement = max(float(np.cos(2.0 * np.pi * distances[off] / periods[:, None]).mean(axis=1).max()), 0.0)
     certain = np.count_nonzero(off) * agreement**2 - np.log(_N_PERIODS) > parameters.motion_cost
     if not certain or agreement < 0.8:  # depths of one range agree as well, by two thirds
+        return False
+    points, epipole = homogeneous(matches.data), np.linalg.svd(motion.reshape(3, 3).T)[2][-1]
+    predicted, second = points[:3].T @ largest.matrices.reshape(3, 3).T, points[3:].T
+    sides = (np.cross(second, predicted) * np.cross(second, epipole)).sum(axis=1)
+    fewer, more = sorted((off & (sides > 0.0), off & (sides < 0.0)), key=np.count_nonzero)
+    if np.count_nonzero(fewer) <= PARALLAX_SIZE:
         return False
     pairs = (fewer, more), (off, near & ~off)
     return all(interleaved(matches.coordinates, *pair, matches.unit, parameters) for pair in pairs)
