@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ruzhash_cv import FilterResult, filtering
 from ruzhash_cv.core.forests.ruzhash import RuzHashForest
+from ruzhash_cv.core.method.evidence import chosen_structures
 from ruzhash_cv.core.method.law import probabilities_of
 from ruzhash_cv.core.method.matches import match_weights
 from ruzhash_cv.core.method.parameters import PARAMETERS
@@ -109,6 +110,12 @@ def counting_its_sample(squared: Any, unit: Any, parameters: Any, groups: Any, s
     return embed(squared, unit, parameters, groups, np.full_like(samples, -1), *rest)
 
 
+def staying_wide(*given: Any) -> Any:
+    """No structure is narrower by so many radii."""
+    with patched({"_N_NARROWER": 10**6}):
+        return chosen_structures(*given)
+
+
 def among_all(*given: Any) -> Any:
     """Samples are drawn among all matches, wherever they are."""
     return draw_samples(*given[:7], (0,))
@@ -175,7 +182,7 @@ RULES: dict[str, Variant] = {
     "evidence: overlapping planes are kept": replacing(
         overlapped=lambda scene, surfaces, *_: np.zeros(len(surfaces), bool)
     ),
-    "evidence: wide structures do not give way": replacing(_N_NARROWER=10**6),
+    "evidence: wide structures do not give way": replacing(chosen_structures=staying_wide),
     "motions: slips rank matrices": replacing(are_slips=lambda squared, *_: np.zeros(len(squared), bool)),
     "motions: static matches never move as others": replacing(
         moves_as_others=lambda surfaces, *_: surfaces.stationary & False

@@ -67,7 +67,7 @@ MOST_LINES = {
     "package": 15_301,
     "core": 7_269,
     "tests": 12_964,
-    "benchmarks": 6_791,
+    "benchmarks": 6_798,
     "tests of benchmarks": 1_138,
 }
 
