@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ruzhash_cv import FilterResult, filtering
 from ruzhash_cv.core.forests.ruzhash import RuzHashForest
+from ruzhash_cv.core.method.evidence import chosen_structures
 from ruzhash_cv.core.method.law import probabilities_of
 from ruzhash_cv.core.method.matches import match_weights
 from ruzhash_cv.core.method.parameters import PARAMETERS
@@ -69,6 +70,10 @@ class RowSums:
     def __init__(self, **options: Any) -> None:
         self.saturation = PARAMETERS.saturation
 
+    def draw(self) -> "RowSums":
+        """Nothing is drawn."""
+        return self
+
     def anomaly_scores(self, rows: NDArray[np.float32]) -> NDArray[np.float64]:
         """Scores of rows (n, m)."""
         # A row of float32 may be 1 by rounding.
@@ -103,6 +108,12 @@ def not_led(first: bool, weights: Any, unexplained: Any, scores: Any) -> list[An
 def counting_its_sample(squared: Any, unit: Any, parameters: Any, groups: Any, samples: Any, *rest: Any) -> Any:
     """A match prefers models that were made of it, too."""
     return embed(squared, unit, parameters, groups, np.full_like(samples, -1), *rest)
+
+
+def staying_wide(*given: Any) -> Any:
+    """No structure is narrower by so many radii."""
+    with patched({"_N_NARROWER": 10**6}):
+        return chosen_structures(*given)
 
 
 def among_all(*given: Any) -> Any:
@@ -171,7 +182,7 @@ RULES: dict[str, Variant] = {
     "evidence: overlapping planes are kept": replacing(
         overlapped=lambda scene, surfaces, *_: np.zeros(len(surfaces), bool)
     ),
-    "evidence: wide structures do not give way": replacing(joint_evidence=lambda *_: 0.0),
+    "evidence: wide structures do not give way": replacing(chosen_structures=staying_wide),
     "motions: slips rank matrices": replacing(contradicting=lambda labels, *_: np.zeros(len(labels), bool)),
     "motions: static matches never move as others": replacing(
         moves_as_others=lambda surfaces, *_: surfaces.stationary & False

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ruzhash_cv import reasons
 from ruzhash_cv._arrays import Array, Mask, Rows
@@ -33,7 +32,6 @@ from ruzhash_cv.core.method.scene import Scene
 from ruzhash_cv.correspondences import Keypoints, Matches, look_up
 from ruzhash_cv.result import FilterResult, Motion, Plane, Search
 
-T = TypeVar("T", bound=np.generic)
 #: What the bounds of the search are called.
 _EFFORT = "confidence", "max_iters"
 #: Samples of a family at most if a confidence is given alone.
@@ -259,7 +257,9 @@ def run(
     estimated = estimate(matches, families, parameters, rng)
     tried = estimated.tried
     reason = None if len(estimated.scene) or tried is None else reasons.why_nothing(matches, pixels, tried.n_models)
-    return replace(_result(estimated, options, reason), seconds={"total": time.perf_counter() - started})
+    result = _result(estimated, options, reason)
+    result.seconds["total"] = time.perf_counter() - started
+    return result
 
 
 def _result(estimate: Estimate, options: Options, reason: str | None) -> FilterResult:
@@ -284,9 +284,9 @@ def _result(estimate: Estimate, options: Options, reason: str | None) -> FilterR
         reason = reasons.why_nothing_is_kept(labels.keep, len(motions), rate)
     tried = estimate.tried
     return FilterResult(
-        _of_given(labels.keep, matches, False),
-        _of_given(estimate.scores, matches, 1.0),
-        _of_given(likely.probabilities, matches, 0.0),
+        matches.of_given(labels.keep, False),
+        estimate.ranking,  # type: ignore[arg-type]  # see `RankedWhenRead`
+        matches.of_given(likely.probabilities, 0.0),
         matches.finite,
         motions=motions,
         reason=reason,
@@ -299,7 +299,7 @@ def for_poses(estimate: Estimate) -> Estimate:
     """Return the parts of an estimate that `FilterResult.camera_pose` reads, so that a pickled result is small."""
     no_rows = np.zeros(0, np.int64)
     matches = replace(estimate.matches, groups=no_rows, keypoints=no_rows)
-    return replace(estimate, matches=matches, scores=np.zeros(0), tried=None)
+    return replace(estimate, matches=matches, tried=None)
 
 
 def listing(scene: Scene, labels: Rows) -> Rows:
@@ -348,7 +348,7 @@ def _motions(estimate: Estimate, overlays: Mask, labels: Rows, threshold: float 
         for matrix, kind in zip(families.to_pixels(scene, matches.into), kinds, strict=True)
     ]
 
-    support, of_given = np.bincount(labels + 1, minlength=n + 1)[1:], _of_given(labels, matches, -1)
+    support, of_given = np.bincount(labels + 1, minlength=n + 1)[1:], matches.of_given(labels, -1)
 
     def mask(items: list[int]) -> Mask:
         held = np.zeros(n + 1, bool)  # -1, for none, is the last
@@ -389,10 +389,3 @@ def scaled(matrix: Array) -> Array:
     """Return a matrix (3, 3) as OpenCV scales it, with a last entry of 1; unchanged if the last entry is 0."""
     last = matrix[2, 2]
     return matrix / last if abs(last) > 1e-12 * np.abs(matrix).max() else matrix
-
-
-def _of_given(values: NDArray[T], matches: MatchSet, nothing: float) -> NDArray[T]:
-    """Return values (n,) of distinct matches for all rows given, `nothing` for those without a match."""
-    given = np.full(len(matches.finite), nothing, values.dtype)
-    given[matches.finite] = values[matches.where]
-    return given

@@ -13,7 +13,7 @@ from ruzhash_cv._arrays import Array, Mask, Record, Rows
 from ruzhash_cv._interrupts import uninterrupted
 from ruzhash_cv._validation import check_int
 from ruzhash_cv.cameras import as_both_cameras
-from ruzhash_cv.core.method.estimate import Estimate
+from ruzhash_cv.core.method.estimate import Estimate, Ranking
 from ruzhash_cv.focal import camera_of_motion
 from ruzhash_cv.pose import CameraPose, pose_of_motion
 
@@ -134,7 +134,7 @@ class FilterResult(Record):
     inlier_mask : ndarray of bool, shape (n,)
         True = keep.
     anomaly_scores : ndarray of float64, shape (n,)
-        In (0, 1], high = mismatch.
+        In (0, 1], high = mismatch. Computed when it is first read: the mask does not need it.
     inlier_probabilities : ndarray of float64, shape (n,)
         In [0, 1]: probability that a match is true. Matches above 1/2 are kept, unless `false_discovery_rate` was given. Overlays keep
         their probabilities with ``keep_stationary=False``.
@@ -277,3 +277,17 @@ class FilterResult(Record):
 
     def _repr_html_(self) -> str:
         return printing.as_html(self)
+
+
+class RankedWhenRead:
+    """Anomaly scores of a result, given as an array or as a `Ranking`, of which they are computed when they are read."""
+
+    def __set__(self, result: FilterResult, scores: Array | Ranking) -> None:
+        result.__dict__["_scores"] = scores
+
+    def __get__(self, result: FilterResult, owner: type | None = None) -> Array:
+        scores: Array | Ranking = result.__dict__["_scores"]
+        return scores.of_given if isinstance(scores, Ranking) else scores
+
+
+FilterResult.anomaly_scores = RankedWhenRead()  # type: ignore[assignment]

@@ -6,7 +6,9 @@ import itertools
 import pickle
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 import cv2
 import numpy as np
@@ -20,6 +22,7 @@ from stage_cases import mismatches
 from two_views import plane
 
 from ruzhash_cv import FilterResult, as_correspondences, filter_matches, filter_points, find_homography, select_matches
+from ruzhash_cv.core.forests.ruzhash import RuzHashForest
 from ruzhash_cv.models import sampson_distance, transfer_error
 
 
@@ -336,6 +339,23 @@ def test_no_motions_are_an_empty_tuple_with_a_reason() -> None:
         with pytest.raises(IndexError, match="there are no motions: 1 distinct matches, at least 8 are needed"):
             motions[-1]
     assert pickle.loads(pickle.dumps(nothing)) == copy.deepcopy(nothing) == nothing
+
+
+def test_scores_are_computed_when_they_are_read_and_a_pickle_has_them(scenes: dict[str, Correspondences]) -> None:
+    drawn = scenes["rigid"]
+    with mock.patch.object(
+        RuzHashForest, "fit_anomaly_scores", autospec=True, side_effect=RuzHashForest.fit_anomaly_scores
+    ) as grown:
+        result, again = (filter_points(drawn.points1, drawn.points2) for _ in range(2))
+        n_searched = grown.call_count
+        scores = result.anomaly_scores
+        assert grown.call_count == n_searched + 1
+        assert result.anomaly_scores is scores
+        read = pickle.loads(pickle.dumps(again))
+        assert grown.call_count == n_searched + 2
+        np.testing.assert_array_equal(read.anomaly_scores, scores)
+        assert grown.call_count == n_searched + 2
+    assert read == again == result != replace(result, anomaly_scores=scores[::-1])
 
 
 def test_structures_that_hold_no_match_are_left_out() -> None:

@@ -122,6 +122,14 @@ class AsPython(ast.NodeTransformer):
         arguments = node.args.args
         self.types = {each.arg: kind for each in arguments if (kind := kind_of(each.annotation))}
         conversions = [conversion for each in arguments for conversion in self._converted(each)]
+        # Of single or double precision, as an array of the arguments is.
+        for each in arguments:
+            if each.annotation is not None and ast.unparse(each.annotation).startswith("Real["):
+                conversions += ast.parse(f"as_Real = {each.arg}.dtype.type").body
+        for each in node.decorator_list:
+            if isinstance(each, ast.Call) and ast.unparse(each.func) == "cython.locals":
+                self.types |= {str(of.arg): "Real" for of in each.keywords}
+                each.keywords = []
         for each in arguments:
             each.annotation = None
         node.returns = None
@@ -211,6 +219,12 @@ def new_array(shape: tuple[int, ...]) -> Any:
     return array if len(shape) > 1 else Pointer(array, 0)
 
 
+def divided(x: Any, y: Any) -> Any:
+    """Return x / y, in single precision unless one of them is a double or both are integers."""
+    single = {type(x), type(y)} in ({np.float32}, {np.float32, int})
+    return np.float32(x) / np.float32(y) if single else np.float64(x) / y
+
+
 @functools.cache
 def load(name: str) -> ModuleType:
     """Return a module of kernels that runs as plain Python."""
@@ -219,7 +233,7 @@ def load(name: str) -> ModuleType:
     module = ModuleType(f"uncompiled_{name}")
     known = {f"as_{kind}": conversion for kind, conversion in CONVERSIONS.items()}
     known |= {each.__name__: each for each in (Pointer, as_pointer, new_array, load)}
-    vars(module).update(MATHS | known, cython=Anything(), divided=lambda x, y: np.float64(x) / y)
+    vars(module).update(MATHS | known, cython=Anything(), divided=divided)
     exec(compile(tree, str(path), "exec"), vars(module))
     return module
 

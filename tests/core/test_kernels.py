@@ -257,12 +257,12 @@ TWINS_ELSEWHERE = {
     "families/test_five_points.py": "five_points.solve_five",
     "forests/test_ruzhash.py": "draw.hash_rows draw.grow_or_route",
     "method/test_opacity.py": "neighbours.count_own_neighbours neighbours.mark_contradicting",
-    "method/test_evidence.py": "fit.write_candidates weigh.write_evidence weigh.write_counts weigh.choose_structures",
+    "method/test_evidence.py": "fit.write_candidates weigh.write_evidence weigh.write_counts weigh.extract weigh.joint_evidence",
     "method/test_law.py": "weigh.estimate_shares weigh.write_probabilities",
     "method/test_matches.py": "weigh.follow_leaders",
-    "method/test_preferences.py": "fit.write_preferences fit.write_rows fit.choose_models fit.count_within",
+    "method/test_preferences.py": "fit.write_preferences fit.rank_preferences fit.write_rows fit.choose_models fit.count_within",
     "method/test_sampling.py": "draw.draw draw.nearest_of_rows",
-    "method/test_surfaces.py": "fit.choose_planes fit.fit_planes fit.write_plane_equations",
+    "method/test_surfaces.py": "fit.choose_planes fit.fit_planes fit.write_plane_equations fit.write_planes_through",
     "../paper/test_voronoi.py": "draw.grow_cells draw.route_cells",
 }
 

@@ -74,6 +74,7 @@ class PreferenceForest(ABC):
         as_generator(self.rng)
         self._n_jobs = check_n_jobs(self.n_jobs)
         self._n_models = -1
+        self._keys: NDArray[np.uint64] | None = None
 
     @abstractmethod
     def _as_rows(self, preferences: Any) -> Any:
@@ -86,6 +87,14 @@ class PreferenceForest(ABC):
     @abstractmethod
     def _lengths(self, rows: Any, start: int, stop: int, trained: Mask) -> Array:
         """Return mean path lengths of rows start .. stop; `trained` is that of the trees, or (trees, 0) for new rows."""
+
+    def draw(self: Forest) -> Forest:
+        """Draw from `rng` now what the next trees are grown by, and return the forest itself."""
+        self._keys = self._drawn()
+        return self
+
+    def _drawn(self) -> NDArray[np.uint64]:
+        return as_generator(self.rng).integers(0, 1 << 64, self.n_trees, dtype=np.uint64)
 
     def fit(self: Forest, preferences: Preferences) -> Forest:
         """Grow the trees on preference rows (n, m) in [0, 1] and return the forest itself."""
@@ -132,7 +141,7 @@ class PreferenceForest(ABC):
         sink_credit = getattr(self, "sink_credit", None)  # None: nodes have no sink
         n_children = n_branches + (sink_credit is not None)
         growth = self._growth = Growth(psi, n_branches, n_children, limit, credit, bool(sink_credit))
-        keys = as_generator(self.rng).integers(0, 1 << 64, self.n_trees, dtype=np.uint64)
+        keys, self._keys = self._drawn() if self._keys is None else self._keys, None
         smallest = max(16, _WORTH_A_THREAD // max(psi * rows.shape[1], 1))
         parts = self._in_threads(lambda start, stop: self._grow(rows, keys[start:stop], growth), self.n_trees, smallest)
         self._trees: Any = parts[0] if len(parts) == 1 else Trees(*map(np.concatenate, zip(*parts, strict=True)))

@@ -104,7 +104,7 @@ def draw(
 
     As many are drawn from each size of neighbourhood, `wanted`. Seeds are as many as `offsets` in [0, 1), from as many equal parts of
     the weights. Each is used with all sizes, and the next one where a draw fails. Overwrites `places` (3, n), `room` (3, n + k),
-    `coordinates` (n + size, 4) and `nearest` (n_seeds, k), k being the largest neighbourhood and one more.
+    `coordinates` (n, 4) and `nearest` (n_seeds, k), k being the largest neighbourhood and one more.
     """
     n: Py_ssize_t = 0
     n_seeds: Py_ssize_t = offsets.shape[0]
@@ -128,11 +128,13 @@ def draw(
                 row += 1
             starts[item] = row
         k = nearest.shape[1] if nearest.shape[1] < n else n
-        row = 0
+        row, reach = 0, 0.0
         for seed in range(n_seeds):
             while row < n - 1 and cumulative[row] <= (seed + offsets[seed]) / n_seeds * total:
                 row += 1
-            write_nearest(coordinates, n, row, k, address(room[2, 0]), address(nearest[seed, 0]))
+            reach = write_nearest(
+                coordinates, n, row, k, reach, address(room[2, 0]), address(places[2, 0]), address(nearest[seed, 0])
+            )
         n_drawn = draw_among(
             coordinates, n, shares, cumulative, starts, address(places[2, 0]), nearest, k - 1, wanted, min_spread,
             height, n_candidates, affine, key, samples, verdicts,
@@ -168,10 +170,7 @@ def draw_among(
             )  # fmt: skip
             deviation = -1.0
             if filled == size:
-                for item in range(size):
-                    for part in range(4):
-                        coordinates[n + item, part] = coordinates[taken[item], part]
-                deviation = deviation_of(coordinates[n : n + size], affine, height)
+                deviation = deviation_of(coordinates, taken, size, affine, height)
             if deviation < 0.0:
                 verdicts[cast(Py_ssize_t, -1.0 - deviation)] += 1
                 n_failed += 1
@@ -244,26 +243,43 @@ def are_close(points: double[:, ::1], one: Py_ssize_t, other: Py_ssize_t, distan
     return ((dx < distance) & (dy < distance)) | ((du < distance) & (dv < distance))
 
 
-def nearest_of_rows(data: double[:, ::1], rows: Py_ssize_t[::1], squares: double[::1], nearest: Py_ssize_t[:, ::1]):
-    """Write the nearest rows of data (n, d) to some of them, nearest first: (len(rows), k). Overwrites `squares` (n + k,)."""
+def nearest_of_rows(
+    data: double[:, ::1],
+    rows: Py_ssize_t[::1],
+    squares: double[::1],
+    within: Py_ssize_t[::1],
+    nearest: Py_ssize_t[:, ::1],
+):
+    """Write the nearest rows of data (n, d) to some of them, nearest first: (len(rows), k).
+
+    Overwrites `squares` (n + k,) and `within` (n,).
+    """
     n: Py_ssize_t = data.shape[0]
+    k: Py_ssize_t = nearest.shape[1]
     with cython.nogil:
+        reach = 0.0
         for item in range(rows.shape[0]):
-            write_nearest(data, n, rows[item], nearest.shape[1], address(squares[0]), address(nearest[item, 0]))
+            reach = write_nearest(
+                data, n, rows[item], k, reach, address(squares[0]), address(within[0]), address(nearest[item, 0])
+            )
 
 
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
 def write_nearest(
-    data: double[:, ::1], n: Py_ssize_t, own: Py_ssize_t, k: Py_ssize_t, squares: p_double, nearest: p_Py_ssize_t
-) -> cython.void:
-    """Write the k of the first n rows that are nearest to a row, nearest first.
+    data: double[:, ::1], n: Py_ssize_t, own: Py_ssize_t, k: Py_ssize_t, reach: double, squares: p_double,
+    within: p_Py_ssize_t, nearest: p_Py_ssize_t,
+) -> double:  # fmt: skip
+    """Write the k of the first n rows that are nearest to a row, nearest first, and return the square of the largest distance.
 
-    Of rows that are as near, itself comes first. A row whose squared distance overflows is as far as any. Data that are sorted take the
-    least time: what is near is seen first.
+    Rows are looked for within a little more than the `reach` of a row before, then anywhere. Of rows that are as near, itself comes
+    first. A row whose squared distance overflows is as far as any. Overwrites `squares` (n + k,) and `within` (n,).
     """
+    row: Py_ssize_t
+    n_within: Py_ssize_t = 0
     kept: Py_ssize_t = 0
+    bound: double = 1.6 * reach
     for row in range(n):
         squares[row] = 0.0
     for part in range(data.shape[1]):
@@ -271,9 +287,18 @@ def write_nearest(
         for row in range(n):
             difference = data[row, part] - place
             squares[row] += difference * difference
-    for seen in range(n):
+    while n_within < k:
+        n_within = 0
         # From the row itself on, then those before it.
-        row = own + seen if own + seen < n else n - 1 - seen
+        for row in range(own, n):
+            within[n_within] = row
+            n_within += not squares[row] > bound
+        for row in range(own - 1, -1, -1):
+            within[n_within] = row
+            n_within += not squares[row] > bound
+        bound = INFINITY
+    for seen in range(n_within):
+        row = within[seen]
         square = squares[row] if squares[row] < INFINITY else INFINITY
         if kept == k and square >= squares[n + k - 1]:
             continue
@@ -283,48 +308,71 @@ def write_nearest(
             at -= 1
         squares[n + at], nearest[at] = square, row
         kept = kept + 1 if kept < k else k
+    return squares[n + k - 1]
 
 
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def deviation_of(points: double[:, ::1], affine: cython.bint, height: double) -> double:
-    """Return how far a sample is from affine, 1 if it need not be, or a verdict v as -1 - v: 1 collinear, 2 flipped.
+@cython.inline
+def double_area(a: p_double, b: p_double, c: p_double) -> double:
+    """Return twice the signed area of a triangle."""
+    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
 
-    It is the largest ratio of a triangle's areas in both images over the smallest. Then no triangle may be lower than `height`, and
-    every one turns the same way in both images, or every one the other way. More than four points may not all be near a line.
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+@cython.inline
+def is_low(a: p_double, b: p_double, c: p_double, area: double, height: double) -> cython.bint:
+    """Return whether a triangle, of twice such an area, is lower than a height."""
+    ux, uy, vx, vy = b[0] - a[0], b[1] - a[1], c[0] - a[0], c[1] - a[1]
+    longest, other = ux * ux + uy * uy, vx * vx + vy * vy
+    longest = longest if longest > other else other
+    other = (ux - vx) * (ux - vx) + (uy - vy) * (uy - vy)
+    longest = longest if longest > other else other
+    return area * area < height * height * longest or area == 0.0
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+@cython.inline
+def deviation_of(
+    points: double[:, ::1], rows: p_Py_ssize_t, size: Py_ssize_t, affine: cython.bint, height: double
+) -> double:
+    """Return how far a sample of rows is from affine, 1 if it need not be, or a verdict v as -1 - v: 1 collinear, 2 flipped.
+
+    It is the largest ratio of a triangle's areas in both images over the smallest. Then every triangle turns the same way in both
+    images, or every one the other way, and none may be lower than `height`. How they turn comes first: of mismatches few samples pass.
+    More than four points may not all be near a line.
     """
-    x: Py_ssize_t
-    a: Py_ssize_t
-    b: Py_ssize_t
-    c: Py_ssize_t
+    i: Py_ssize_t
+    j: Py_ssize_t
+    k: Py_ssize_t
     n: Py_ssize_t = 0
     n_turned: Py_ssize_t = 0
-    size: Py_ssize_t = points.shape[0]
-    if size > 4 and (are_on_a_line(points, 0, height) or are_on_a_line(points, 2, height)):
+    if size > 4 and (are_on_a_line(points, rows, size, 0, height) or are_on_a_line(points, rows, size, 2, height)):
         return -2.0
     if not affine:
         return 1.0
-    smallest, largest = INFINITY, 0.0
-    for a in range(size):
-        for b in range(a):
-            for c in range(b):
-                ratio = 1.0
-                for x in range(0, 4, 2):
-                    ux, uy = points[b, x] - points[a, x], points[b, x + 1] - points[a, x + 1]
-                    vx, vy = points[c, x] - points[a, x], points[c, x + 1] - points[a, x + 1]
-                    cross, longest, other = ux * vy - uy * vx, ux * ux + uy * uy, vx * vx + vy * vy
-                    longest = longest if longest > other else other
-                    other = (ux - vx) * (ux - vx) + (uy - vy) * (uy - vy)
-                    longest = longest if longest > other else other
-                    if cross * cross < height * height * longest or cross == 0.0:
-                        return -2.0
-                    ratio = cross if x == 0 else ratio / cross
+    for i in range(size):
+        for j in range(i):
+            for k in range(j):
+                a, b, c = address(points[rows[i], 0]), address(points[rows[j], 0]), address(points[rows[k], 0])
                 n += 1
-                n_turned += 1 if ratio < 0.0 else 0
-                if 0 < n_turned < n:
-                    return -3.0
-                ratio = fabs(ratio)
+                n_turned += double_area(a, b, c) * double_area(a + 2, b + 2, c + 2) < 0.0
+    if 0 < n_turned < n:
+        return -3.0
+    smallest, largest = INFINITY, 0.0
+    for i in range(size):
+        for j in range(i):
+            for k in range(j):
+                a, b, c = address(points[rows[i], 0]), address(points[rows[j], 0]), address(points[rows[k], 0])
+                area, other = double_area(a, b, c), double_area(a + 2, b + 2, c + 2)
+                if is_low(a, b, c, area, height) or is_low(a + 2, b + 2, c + 2, other, height):
+                    return -2.0
+                ratio = fabs(area / other)
                 smallest = ratio if ratio < smallest else smallest
                 largest = ratio if ratio > largest else largest
     return largest / smallest
@@ -333,16 +381,17 @@ def deviation_of(points: double[:, ::1], affine: cython.bint, height: double) ->
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def are_on_a_line(points: double[:, ::1], image: Py_ssize_t, height: double) -> cython.bint:
+def are_on_a_line(
+    points: double[:, ::1], rows: p_Py_ssize_t, size: Py_ssize_t, image: Py_ssize_t, height: double
+) -> cython.bint:
     """Return whether the root mean square distance of an image's points from a line is less than a height."""
     i: Py_ssize_t
-    size: Py_ssize_t = points.shape[0]
     mx = my = xx = xy = yy = 0.0
     for i in range(size):
-        mx += points[i, image] / size
-        my += points[i, image + 1] / size
+        mx += points[rows[i], image] / size
+        my += points[rows[i], image + 1] / size
     for i in range(size):
-        dx, dy = points[i, image] - mx, points[i, image + 1] - my
+        dx, dy = points[rows[i], image] - mx, points[rows[i], image + 1] - my
         xx += dx * dx / size
         xy += dx * dy / size
         yy += dy * dy / size

@@ -25,10 +25,13 @@ MOST_ITERATIONS = cython.declare(Py_ssize_t, 40)
 EXACT = cython.declare(double, 1e-6)
 
 
+@cython.locals(a=Real, b=Real, c=Real, d=Real, e=Real, f=Real, g=Real, h=Real, i=Real)
+@cython.locals(j=Real, k=Real, m=Real, n=Real, o=Real, p=Real, q=Real, r=Real, s=Real)
+@cython.locals(one=Real, w=Real, dx=Real, dy=Real, there=Real, back=Real)
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def write_squared_errors(points: double[:, ::1], model: p_double, squared: p_double) -> cython.void:
+def write_squared_errors(points: Real[:, ::1], model: p_double, squared: cython.pointer[Real]) -> cython.void:
     """Write the larger of the squared errors in both images; loops without branches over (4, n) compile to vector instructions."""
     row: Py_ssize_t
     a, b, c, d, e, f, g, h, i = model[0], model[1], model[2], model[3], model[4], model[5], model[6], model[7], model[8]
@@ -36,12 +39,13 @@ def write_squared_errors(points: double[:, ::1], model: p_double, squared: p_dou
     j, k, m = e * i - f * h, c * h - b * i, b * f - c * e
     n, o, p = f * g - d * i, a * i - c * g, c * d - a * f
     q, r, s = d * h - e * g, b * g - a * h, a * e - b * d
+    one = 1
     for row in range(points.shape[1]):
         x1, y1, x2, y2 = points[0, row], points[1, row], points[2, row], points[3, row]
-        w = 1.0 / (g * x1 + h * y1 + i)
+        w = one / (g * x1 + h * y1 + i)
         dx, dy = (a * x1 + b * y1 + c) * w - x2, (d * x1 + e * y1 + f) * w - y2
         there = dx * dx + dy * dy
-        w = 1.0 / (q * x2 + r * y2 + s)
+        w = one / (q * x2 + r * y2 + s)
         dx, dy = (j * x2 + k * y2 + m) * w - x1, (n * x2 + o * y2 + p) * w - y1
         back = dx * dx + dy * dy
         # A comparison with NaN is false: what has no image in one of the images is infinitely far.
@@ -50,42 +54,51 @@ def write_squared_errors(points: double[:, ::1], model: p_double, squared: p_dou
         squared[row] = back if back > there else there
 
 
+@cython.locals(a=Real, b=Real, c=Real, d=Real, e=Real, f=Real, g=Real, h=Real, i=Real)
+@cython.locals(p=Real, q=Real, r=Real, s=Real, numerator=Real, error=Real, least=Real)
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def write_squared_distances(points: double[:, ::1], model: p_double, squared: p_double) -> cython.void:
+def write_squared_distances(points: Real[:, ::1], model: p_double, squared: cython.pointer[Real]) -> cython.void:
     """Write squared Sampson distances (n,) of pixels to a fundamental matrix, a model (9,)."""
     a, b, c, d, e, f, g, h, i = model[0], model[1], model[2], model[3], model[4], model[5], model[6], model[7], model[8]
+    # Both points in the epipoles satisfy any F, 0 / 0; no evidence for the match, but no distance either.
+    least = 1e-300
     for row in range(points.shape[1]):
         x1, y1, x2, y2 = points[0, row], points[1, row], points[2, row], points[3, row]
         p, q = a * x1 + b * y1 + c, d * x1 + e * y1 + f
         r, s = a * x2 + d * y2 + g, b * x2 + e * y2 + h
         numerator = x2 * p + y2 * q + g * x1 + h * y1 + i
-        # The last term: both points in the epipoles satisfy any F, 0 / 0; no evidence for the match, but no distance either.
-        error = numerator * numerator / (p * p + q * q + r * r + s * s + 1e-300)
+        error = numerator * numerator / (p * p + q * q + r * r + s * s + least)
         # A comparison with NaN is false: what is not finite is infinitely far.
         squared[row] = error if error < INFINITY else INFINITY
 
 
+@cython.locals(a=Real, b=Real, c=Real, d=Real, e=Real, f=Real, g=Real, h=Real, i=Real)
+@cython.locals(p=Real, q=Real, r=Real, s=Real, t=Real, u=Real, numerator=Real, error=Real, least=Real)
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def write_squared_ray_distances(rays: double[:, ::1], model: p_double, squared: p_double) -> cython.void:
+def write_squared_ray_distances(rays: Real[:, ::1], model: p_double, squared: cython.pointer[Real]) -> cython.void:
     """Write squared Sampson distances (n,) of rays to an essential matrix, a model (9,)."""
     a, b, c, d, e, f, g, h, i = model[0], model[1], model[2], model[3], model[4], model[5], model[6], model[7], model[8]
+    least = 1e-300
     for row in range(rays.shape[1]):
         x1, y1, z1, x2, y2, z2 = rays[0, row], rays[1, row], rays[2, row], rays[3, row], rays[4, row], rays[5, row]
         p, q, r = a * x1 + b * y1 + c * z1, d * x1 + e * y1 + f * z1, g * x1 + h * y1 + i * z1
         s, t, u = a * x2 + d * y2 + g * z2, b * x2 + e * y2 + h * z2, c * x2 + f * y2 + i * z2
         numerator = x2 * p + y2 * q + z2 * r
-        error = numerator * numerator / (p * p + q * q + r * r + s * s + t * t + u * u + 1e-300)
+        error = numerator * numerator / (p * p + q * q + r * r + s * s + t * t + u * u + least)
         squared[row] = error if error < INFINITY else INFINITY
 
 
+@cython.locals(a=Real, b=Real, c=Real, d=Real, e=Real, f=Real, g=Real, h=Real, i=Real)
+@cython.locals(j=Real, k=Real, m=Real, n=Real, o=Real, p=Real, q=Real, r=Real, s=Real)
+@cython.locals(u=Real, v=Real, w=Real, dx=Real, dy=Real, dz=Real, sign=Real, there=Real, back=Real)
 @cython.cfunc
 @cython.exceptval(check=False)
 @cython.nogil
-def write_squared_turns(rays: double[:, ::1], model: p_double, squared: p_double) -> cython.void:
+def write_squared_turns(rays: Real[:, ::1], model: p_double, squared: cython.pointer[Real]) -> cython.void:
     """Write squared transfer errors (n,) of rays to a homography, a model (9,)."""
     row: Py_ssize_t
     a, b, c, d, e, f, g, h, i = model[0], model[1], model[2], model[3], model[4], model[5], model[6], model[7], model[8]
@@ -99,12 +112,12 @@ def write_squared_turns(rays: double[:, ::1], model: p_double, squared: p_double
         u, v, w = a * x1 + b * y1 + c * z1, d * x1 + e * y1 + f * z1, g * x1 + h * y1 + i * z1
         dx, dy, dz = v * z2 - w * y2, w * x2 - u * z2, u * y2 - v * x2
         there = (dx * dx + dy * dy + dz * dz) / (u * u + v * v + w * w)
-        there = there if (there < INFINITY) & (sign * (u * x2 + v * y2 + w * z2) > 0.0) else INFINITY
+        there = there if (there < INFINITY) & (sign * (u * x2 + v * y2 + w * z2) > 0) else INFINITY
         u, v, w = j * x2 + k * y2 + m * z2, n * x2 + o * y2 + p * z2, q * x2 + r * y2 + s * z2
         dx, dy, dz = v * z1 - w * y1, w * x1 - u * z1, u * y1 - v * x1
         back = (dx * dx + dy * dy + dz * dz) / (u * u + v * v + w * w)
         # A comparison with NaN is false: what has no image is infinitely far, as is what points away.
-        back = back if (back < INFINITY) & (u * x1 + v * y1 + w * z1 > 0.0) else INFINITY
+        back = back if (back < INFINITY) & (u * x1 + v * y1 + w * z1 > 0) else INFINITY
         squared[row] = back if back > there else there
 
 
@@ -112,7 +125,7 @@ def write_squared_turns(rays: double[:, ::1], model: p_double, squared: p_double
 @cython.exceptval(check=False)
 @cython.nogil
 def write_residuals(
-    kind: Py_ssize_t, points: double[:, ::1], models: double[:, ::1], item: Py_ssize_t, squared: p_double
+    kind: Py_ssize_t, points: Real[:, ::1], models: double[:, ::1], item: Py_ssize_t, squared: cython.pointer[Real]
 ) -> cython.void:
     """Write the squared residuals of a model of a kind."""
     if kind == OF_PLANE:
@@ -168,49 +181,82 @@ def write_preferences(
     """Write preferences (m, n), and their sums (m,) by weights (n,).
 
     Each noise scale is a third of the one before, from a limit of squared residuals and 1 / (2 s^2) of the widest scale s on.
-    Residuals within the limit are gathered without a branch first: they are few, and exponentials take most of the time. Overwrites
-    `near` (n,) and `room` (2, n).
+    Overwrites `near` (n,) and `room` (2, n + 1).
     """
-    item: Py_ssize_t
-    row: Py_ssize_t
-    n_near: Py_ssize_t
-    n_made: Py_ssize_t
-    n: Py_ssize_t = weights.shape[0]
-    # Those within the limit take the places of those before them.
-    values: p_double = address(room[0, 0])
-    terms: p_double = address(room[1, 0])
     with cython.nogil:
         for item in range(models.shape[0]):
-            write_residuals(kinds[item], points, models, item, values)
-            n_near, total = 0, 0.0
-            for row in range(n):
-                preferences[item, row] = 0.0
-                value = values[row]
-                near[n_near], values[n_near] = row, value
-                n_near += value <= limit
-            for at in range(n_near):
-                # exp(x), x <= 0, to eight digits, by plain arithmetic, which the compiler makes vectors of: the sixteenth power of
-                # exp(x / 16), the first eight terms of its series.
-                z = -falloff / 16.0 * values[at]
-                z = 1.0 + z * (
-                    1.0 + z / 2 * (1.0 + z / 3 * (1.0 + z / 4 * (1.0 + z / 5 * (1.0 + z / 6 * (1.0 + z / 7)))))
-                )
-                z = z * z * (z * z)
-                values[at] = terms[at] = z * z * (z * z)
-            for _ in range(n_scales - 1):
-                for at in range(n_near):
-                    # Each scale's term is the ninth power of the one before: one exponential for all.
-                    cubed = terms[at] * terms[at] * terms[at]
-                    terms[at] = cubed * cubed * cubed
-                    values[at] += terms[at]
-            for at in range(n_near):
-                row, n_made = near[at], 0
-                for member in range(sample_groups.shape[1]):
-                    n_made += groups[row] == sample_groups[item, member]
-                if n_made == 0:
-                    preferences[item, row] = values[at] / n_scales
-                    total += weights[row] * preferences[item, row]
-            sums[item] = total
+            sums[item] = preferences_of(
+                kinds[item], points, models, item, limit, falloff, n_scales, groups, sample_groups[item], weights, near,
+                address(room[0, 0]), address(room[1, 0]), preferences[item],
+            )  # fmt: skip
+
+
+def rank_preferences(
+    kinds: Py_ssize_t[::1], points: cython.float[:, ::1], models: double[:, ::1], limit: double, falloff: double,
+    n_scales: Py_ssize_t, groups: Py_ssize_t[::1], sample_groups: Py_ssize_t[:, ::1], weights: double[::1],
+    near: Py_ssize_t[::1], room: cython.float[:, ::1], preferences: cython.float[:, ::1], sums: double[::1],
+):  # fmt: skip
+    """Write preferences and their sums in single precision, see `write_preferences`: six digits, in half of the time."""
+    with cython.nogil:
+        for item in range(models.shape[0]):
+            sums[item] = preferences_of(
+                kinds[item], points, models, item, limit, falloff, n_scales, groups, sample_groups[item], weights, near,
+                address(room[0, 0]), address(room[1, 0]), preferences[item],
+            )  # fmt: skip
+
+
+@cython.locals(one=Real, two=Real, three=Real, four=Real, five=Real, six=Real, seven=Real)
+@cython.locals(value=Real, factor=Real, end=Real, z=Real, cubed=Real)
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def preferences_of(
+    kind: Py_ssize_t, points: Real[:, ::1], models: double[:, ::1], item: Py_ssize_t, limit: double, falloff: double,
+    n_scales: Py_ssize_t, groups: Py_ssize_t[::1], sample_groups: Py_ssize_t[::1], weights: double[::1],
+    near: Py_ssize_t[::1], values: cython.pointer[Real], terms: cython.pointer[Real], preferences: cython.float[::1],
+) -> double:  # fmt: skip
+    """Write the preferences (n,) for a model, and return their sum by weights.
+
+    Residuals within the limit are gathered without a branch first: they are few, and exponentials take most of the time.
+    """
+    row: Py_ssize_t
+    n_made: Py_ssize_t
+    n_near: Py_ssize_t = 0
+    total: double = 0.0
+    factor, end = -falloff / 16.0, limit
+    # Constants of the precision: a literal is a double.
+    one, two, three, four, five, six, seven = 1, 2, 3, 4, 5, 6, 7
+    write_residuals(kind, points, models, item, values)
+    for row in range(weights.shape[0]):
+        preferences[row] = 0.0
+        # Those within the limit take the places of those before them.
+        value = values[row]
+        near[n_near], values[n_near] = row, value
+        n_near += value <= end
+    for at in range(n_near):
+        # exp(x), x <= 0, to eight digits, by plain arithmetic, which the compiler makes vectors of: the sixteenth power of
+        # exp(x / 16), the first eight terms of its series.
+        z = factor * values[at]
+        z = one + z * (
+            one
+            + z / two * (one + z / three * (one + z / four * (one + z / five * (one + z / six * (one + z / seven)))))
+        )
+        z = z * z * (z * z)
+        values[at] = terms[at] = z * z * (z * z)
+    for _ in range(n_scales - 1):
+        for at in range(n_near):
+            # Each scale's term is the ninth power of the one before: one exponential for all.
+            cubed = terms[at] * terms[at] * terms[at]
+            terms[at] = cubed * cubed * cubed
+            values[at] += terms[at]
+    for at in range(n_near):
+        row, n_made = near[at], 0
+        for member in range(sample_groups.shape[0]):
+            n_made += groups[row] == sample_groups[member]
+        if n_made == 0:
+            preferences[row] = values[at] / n_scales
+            total += weights[row] * preferences[row]
+    return total
 
 
 def count_within(
@@ -543,6 +589,40 @@ def fit_plane(
         for j in range(3):
             plane[3 * i + j] = matrix[3 * i + j] - epipole[i] * v[j]
     divide_by_norm(plane, plane)
+
+
+def write_planes_through(
+    points: double[:, ::1], equations: double[:, ::1], triples: Py_ssize_t[:, ::1], least: double, matrix: double[::1],
+    epipole: double[::1], planes: double[:, ::1],
+) -> Py_ssize_t:  # fmt: skip
+    """Write the planes (k, 9) of unit norm, A - e v', through three matches (m, 3) each, and return how many there are.
+
+    Triples whose points x have a determinant of at most `least` make none. v is the sum of beta (y cross z) over det, where y and z are
+    the points after x.
+    """
+    n: Py_ssize_t = 0
+    i: Py_ssize_t
+    det: double
+    v: double[3]
+    with cython.nogil:
+        for item in range(triples.shape[0]):
+            v[0] = v[1] = v[2] = det = 0.0
+            for i in range(3):
+                one, a, b = triples[item, i], triples[item, (i + 1) % 3], triples[item, (i + 2) % 3]
+                x = points[1, a] * points[2, b] - points[2, a] * points[1, b]
+                y = points[2, a] * points[0, b] - points[0, a] * points[2, b]
+                z = points[0, a] * points[1, b] - points[1, a] * points[0, b]
+                det = points[0, one] * x + points[1, one] * y + points[2, one] * z
+                v[0] += equations[0, one] * x
+                v[1] += equations[0, one] * y
+                v[2] += equations[0, one] * z
+            # Of what is not finite the comparison is false.
+            if fabs(det) > least:
+                for i in range(9):
+                    planes[n, i] = matrix[i] - epipole[i // 3] * v[i % 3] / det
+                divide_by_norm(address(planes[n, 0]), address(planes[n, 0]))
+                n += 1
+    return n
 
 
 def choose_planes(

@@ -191,6 +191,9 @@ def count(
         worths[row] = weights[row]
 
 
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
 def choose_structures(
     indices: uchar[:, ::1], background: double[:, ::1], family_ids: uchar[::1], total: double, sizes: double[::1],
     densities: double[::1], widest: Py_ssize_t[::1], annulus_steps: Py_ssize_t, min_annulus_weight: double,
@@ -212,41 +215,171 @@ def choose_structures(
     n_taken: Py_ssize_t = 0
     m: Py_ssize_t = indices.shape[0]
     last: Py_ssize_t = counts.shape[1] - 1
-    with cython.nogil:
-        while n_chosen < chosen.shape[0] and m > 0:
-            best = 0
-            n_weighted, n_crowded = list_weighted(left, keypoints, room, used, worths)
-            for item in range(m):
-                at = 0
-                while at < n_taken and indices[item, taken[at]] == last:
-                    at += 1
-                if n_chosen == 0 or at < n_taken:
-                    count(indices[item], left, keypoints, n_weighted, n_crowded, room, used, worths, counts[item])
-                    family, tops[item], radii[item] = family_ids[item], 0.0, 0
-                    write_gains(
-                        counts[item], total, background[item], sizes[family], densities[family], widest[family],
-                        annulus_steps, min_annulus_weight, log_tests, gains,
-                    )  # fmt: skip
-                    for step in range(n_radii):
-                        if gains[step] > tops[item]:
-                            radii[item], tops[item] = step, gains[step]
-                if tops[item] > tops[best]:
-                    best = item
-            if not tops[best] > 0.0:
-                break
-            support = 0.0
-            n_taken = 0
-            for index in range(radii[best] + tolerance_steps + 1):
-                support += counts[best, index]
-            for row in range(left.shape[0]):
-                taken[n_taken] = row
-                if left[row] != 0.0 and indices[best, row] <= radii[best] + tolerance_steps:
-                    left[row] = 0.0
-                    n_taken += 1
-            chosen[n_chosen, 0], chosen[n_chosen, 1] = tops[best], best
-            chosen[n_chosen, 2], chosen[n_chosen, 3] = radii[best], support
-            n_chosen += 1
+    while n_chosen < chosen.shape[0] and m > 0:
+        best = 0
+        n_weighted, n_crowded = list_weighted(left, keypoints, room, used, worths)
+        for item in range(m):
+            at = 0
+            while at < n_taken and indices[item, taken[at]] == last:
+                at += 1
+            if n_chosen == 0 or at < n_taken:
+                count(indices[item], left, keypoints, n_weighted, n_crowded, room, used, worths, counts[item])
+                family, tops[item], radii[item] = family_ids[item], 0.0, 0
+                write_gains(
+                    counts[item], total, background[item], sizes[family], densities[family], widest[family],
+                    annulus_steps, min_annulus_weight, log_tests, gains,
+                )  # fmt: skip
+                for step in range(n_radii):
+                    if gains[step] > tops[item]:
+                        radii[item], tops[item] = step, gains[step]
+            if tops[item] > tops[best]:
+                best = item
+        if not tops[best] > 0.0:
+            break
+        support = 0.0
+        n_taken = 0
+        for index in range(radii[best] + tolerance_steps + 1):
+            support += counts[best, index]
+        for row in range(left.shape[0]):
+            taken[n_taken] = row
+            if left[row] != 0.0 and indices[best, row] <= radii[best] + tolerance_steps:
+                left[row] = 0.0
+                n_taken += 1
+        chosen[n_chosen, 0], chosen[n_chosen, 1] = tops[best], best
+        chosen[n_chosen, 2], chosen[n_chosen, 3] = radii[best], support
+        n_chosen += 1
     return n_chosen
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def keep_held(indices: uchar[::1], reach: Py_ssize_t, weights: double[::1], held: double[::1]) -> cython.void:
+    """Write the weights (n,) of matches within a reach, and 0 for the others."""
+    for row in range(weights.shape[0]):
+        held[row] = weights[row] if indices[row] <= reach else 0.0
+
+
+@cython.ccall
+@cython.exceptval(check=False)
+@cython.nogil
+def joint_evidence(
+    indices: uchar[:, ::1], background: double[:, ::1], family_ids: uchar[::1], sizes: double[::1], chosen: double[:, ::1],
+    begin: Py_ssize_t, end: Py_ssize_t, tolerance_steps: Py_ssize_t, total: double, log_tests: double, left: double[::1],
+    counts: double[:, ::1],
+) -> double:  # fmt: skip
+    """Return -ln NFA of some of the `chosen` structures (k, 4) together, among matches with weights `left` (n,).
+
+    The law of how many matches lie between one radius and the next of each is multinomial: a narrow radius within a plane is no gain.
+    Overwrites the weights, and the `counts` of the structures.
+    """
+    kept: double
+    share: double
+    evidence: double = 0.0
+    n_within: double = 0.0
+    shares_within: double = 0.0
+    for at in range(begin, end):
+        item, radius = cast(Py_ssize_t, chosen[at, 1]), cast(Py_ssize_t, chosen[at, 2])
+        counts[item, :] = 0.0
+        for row in range(left.shape[0]):
+            counts[item, indices[item, row]] += left[row]
+            left[row] = left[row] if indices[item, row] > radius + tolerance_steps else 0.0
+        kept, before = 0.0, 0.0
+        for step in range(radius + 1):
+            kept += counts[item, step]
+        # A model fits its sample whatever it is.
+        kept = 1.0 - sizes[family_ids[item]] / kept if kept > sizes[family_ids[item]] else 0.0
+        for step in range(radius + 1):
+            share = background[item, step] - before
+            share = share if share > 1e-9 else 1e-9
+            if kept * counts[item, step] > 0.0:
+                evidence += kept * counts[item, step] * log(kept * counts[item, step] / total / share)
+            n_within += kept * counts[item, step]
+            shares_within += share
+            before = background[item, step]
+    share = 1.0 - shares_within if 1.0 - shares_within > 1e-9 else 1e-9
+    if total > n_within:
+        evidence += (total - n_within) * log((total - n_within) / total / share)
+    return evidence - (end - begin) * log_tests
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.nogil
+def extract_at(
+    level: Py_ssize_t, indices: uchar[:, ::1], background: double[:, ::1], family_ids: uchar[::1], total: double,
+    sizes: double[::1], densities: double[::1], widest: Py_ssize_t[::1], annulus_steps: Py_ssize_t,
+    min_annulus_weight: double, log_tests: double, n_radii: Py_ssize_t, tolerance_steps: Py_ssize_t,
+    unit_radius: Py_ssize_t, n_narrower: Py_ssize_t, keypoints: Py_ssize_t[:, ::1], room: Py_ssize_t[:, ::1],
+    used: double[:, ::1], worths: double[::1], counts: double[:, ::1], gains: double[::1], tops: double[::1],
+    radii: Py_ssize_t[::1], taken: Py_ssize_t[::1], weights: double[:, :, ::1], chosen: double[:, :, ::1],
+    parts: double[:, :, ::1],
+) -> Py_ssize_t:  # fmt: skip
+    """Write the structures among the matches of a level to its `parts`, and return how many there are, see `extract`."""
+    row: Py_ssize_t
+    n_chosen: Py_ssize_t
+    n_narrow: Py_ssize_t
+    n_parts: Py_ssize_t = 0
+    given, left, below = weights[level, 0], weights[level, 1], level + 1
+    left[:] = given
+    n_chosen = choose_structures(
+        indices, background, family_ids, total, sizes, densities, widest, annulus_steps, min_annulus_weight, log_tests,
+        n_radii, tolerance_steps, keypoints, room, used, worths, counts, gains, tops, radii, taken, left, chosen[level],
+    )  # fmt: skip
+    for at in range(n_chosen):
+        item, radius = cast(Py_ssize_t, chosen[level, at, 1]), cast(Py_ssize_t, chosen[level, at, 2])
+        parts[level, n_parts] = chosen[level, at]
+        n_parts += 1
+        if radius > unit_radius:
+            own, reach = weights[below, 0], radius + tolerance_steps
+            keep_held(indices[item], reach, given, own)
+            n_narrow = extract_at(
+                below, indices, background, family_ids, total, sizes, densities, widest, annulus_steps,
+                min_annulus_weight, log_tests, radius - n_narrower + 1, tolerance_steps, unit_radius, n_narrower, keypoints,
+                room, used, worths, counts, gains, tops, radii, taken, weights, chosen, parts,
+            )  # fmt: skip
+            keep_held(indices[item], reach, given, own)
+            wide = joint_evidence(
+                indices, background, family_ids, sizes, chosen[level], at, at + 1, tolerance_steps, total, log_tests, own, counts,
+            )  # fmt: skip
+            keep_held(indices[item], reach, given, own)
+            narrow = joint_evidence(
+                indices, background, family_ids, sizes, parts[below], 0, n_narrow, tolerance_steps, total, log_tests, own, counts,
+            )  # fmt: skip
+            if narrow > wide:
+                n_parts -= 1
+                parts[level, n_parts : n_parts + n_narrow] = parts[below, :n_narrow]
+                n_parts += n_narrow
+                for row in range(left.shape[0]):
+                    left[row] += weights[below, 1, row]
+        for row in range(given.shape[0]):
+            given[row] = given[row] if indices[item, row] > radius + tolerance_steps else 0.0
+    return n_parts
+
+
+def extract(
+    indices: uchar[:, ::1], background: double[:, ::1], family_ids: uchar[::1], total: double, sizes: double[::1],
+    densities: double[::1], widest: Py_ssize_t[::1], annulus_steps: Py_ssize_t, min_annulus_weight: double,
+    log_tests: double, n_radii: Py_ssize_t, tolerance_steps: Py_ssize_t, unit_radius: Py_ssize_t, n_narrower: Py_ssize_t,
+    keypoints: Py_ssize_t[:, ::1], room: Py_ssize_t[:, ::1], used: double[:, ::1], worths: double[::1],
+    counts: double[:, ::1], gains: double[::1], tops: double[::1], radii: Py_ssize_t[::1], taken: Py_ssize_t[::1],
+    weights: double[:, :, ::1], chosen: double[:, :, ::1], parts: double[:, :, ::1],
+) -> Py_ssize_t:  # fmt: skip
+    """Write structures, see `choose_structures`, to `parts[0]`, and return how many there are.
+
+    A structure wider than `unit_radius` gives way to structures among its matches that are narrower by `n_narrower` radii, if these
+    have more evidence together; so do they in turn, one level further down. `weights[0, 0]` (n,) are those of the matches,
+    `weights[0, 1]` become those that no structure explains. Overwrites the other `weights` (levels, 2, n), `chosen`
+    (levels, most, 4) and `parts` (levels, n, 4).
+    """
+    n: Py_ssize_t
+    with cython.nogil:
+        n = extract_at(
+            0, indices, background, family_ids, total, sizes, densities, widest, annulus_steps, min_annulus_weight,
+            log_tests, n_radii, tolerance_steps, unit_radius, n_narrower, keypoints, room, used, worths, counts, gains,
+            tops, radii, taken, weights, chosen, parts,
+        )  # fmt: skip
+    return n
 
 
 @cython.cfunc

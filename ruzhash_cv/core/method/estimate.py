@@ -9,10 +9,11 @@ Masks, labels, poses and the models of `find_homography` and its like are views 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
-from ruzhash_cv._arrays import COORDINATES, Array, Mask
+from ruzhash_cv._arrays import COORDINATES, Array, Mask, Rows, cached
 from ruzhash_cv.core.families.base import Families
 from ruzhash_cv.core.method.bending import STRAIGHT, Lens
 from ruzhash_cv.core.method.competition import drop_repetitions, scored_without
@@ -25,22 +26,50 @@ from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.proofs import off_surface
 from ruzhash_cv.core.method.sampling import Problem, decoys_of_matches, decoys_of_unexplained
 from ruzhash_cv.core.method.scene import Scene, Structures, held_by
-from ruzhash_cv.core.method.scores import score
+from ruzhash_cv.core.method.scores import Scores, score
 from ruzhash_cv.core.method.search import Tried, search
 from ruzhash_cv.core.method.surfaces import with_surfaces
 
 
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """How anomalous matches are, computed when it is read. A pickle has the numbers, and not what they are computed from."""
+
+    scores: Scores | None  # None of matches that decide nothing
+    matches: MatchSet
+    rows: Rows  # of the matches that were searched
+
+    @cached
+    def of_matches(self) -> Array:
+        """Anomaly scores (n,) of the distinct matches."""
+        if self.scores is None:
+            return np.ones(len(self.matches))
+        return self.scores.of_all(self.matches, self.rows, self.scores.problem)
+
+    @cached
+    def of_given(self) -> Array:
+        """Anomaly scores of all rows that were given."""
+        return self.matches.of_given(self.of_matches, 1.0)
+
+    @cached
+    def significant(self) -> Mask:
+        """Whether at most the share `significant_share` of decoys scores as well as each of the distinct matches."""
+        if self.scores is None:
+            return np.zeros(len(self.matches), bool)
+        shares = tail_shares(self.of_matches, np.sort(self.scores.of_decoys))
+        return np.asarray(shares <= self.scores.problem.parameters.significant_share)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"of_given": self.of_given, "significant": self.significant}
+
+
 @dataclass(frozen=True)
 class Estimate:
-    """A scene, the probabilities (n, k) that matches belong to each of its models, anomaly scores (n,), and what was tried.
-
-    A match is `significant` (n,) if at most the share `significant_share` of decoys scores as well.
-    """
+    """A scene, the probabilities (n, k) that matches belong to each of its models, how anomalous they are, and what was tried."""
 
     scene: Scene
     probabilities: Array
-    scores: Array
-    significant: Mask
+    ranking: Ranking
     matches: MatchSet
     families: Families
     parameters: Parameters
@@ -49,11 +78,17 @@ class Estimate:
     pool: Array = field(default_factory=lambda: np.zeros((0, 9)))
     lens: Lens = STRAIGHT  # that planes show
 
+    @property
+    def significant(self) -> Mask:
+        """See `Ranking`."""
+        return self.ranking.significant
+
     @classmethod
     def nothing(cls, matches: MatchSet, families: Families, parameters: Parameters) -> Estimate:
         """Return the estimate of matches that decide nothing."""
         n = len(matches)
-        return cls(Scene.none(), np.zeros((n, 0)), np.ones(n), np.zeros(n, bool), matches, families, parameters)
+        ranking = Ranking(None, matches, np.arange(n))
+        return cls(Scene.none(), np.zeros((n, 0)), ranking, matches, families, parameters)
 
 
 def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng: np.random.Generator) -> Estimate:
@@ -71,8 +106,8 @@ def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng:
             structures = structures.take(np.flatnonzero(~false))
             scores = scored_without(removed, structures, scores, problem, rng)
     if len(structures) == 0:
-        anomaly_scores = scores.of_all(matches, rows, problem)
-        return replace(Estimate.nothing(matches, families, parameters), scores=anomaly_scores, tried=tried)
+        nothing = Estimate.nothing(matches, families, parameters)
+        return replace(nothing, ranking=Ranking(scores, matches, rows), tried=tried)
     surfaces = refine_structures(structures, matches, families, parameters)
     scene, pool, lens = with_motions(surfaces, problem, tried, rng)
     moved = moves_as_others(surfaces, scene, problem)
@@ -89,13 +124,12 @@ def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng:
         unexplained = np.where(held_by(scene, searched, families).any(axis=0), 0.0, searched.weights)
         decoys = decoys_of_unexplained(searched, unexplained, parameters, rng)
         scores = score(scores.columns, scene, decoys, problem, rng)
-    anomaly_scores = scores.of_all(matches, rows, problem)
     if len(searched) < len(matches):
         scene = fitted_to_all(scene, matches, families, parameters)
     probabilities = probabilities_of(scene, matches, scores.decoys, off_surface(scene, tried.n, problem), problem)
     probabilities[:, without_support(scene, probabilities, matches, families)] = 0.0
-    significant = tail_shares(anomaly_scores, np.sort(scores.of_decoys)) <= parameters.significant_share
-    return Estimate(scene, probabilities, anomaly_scores, significant, matches, families, parameters, tried, pool, lens)
+    ranking = Ranking(scores, matches, rows)
+    return Estimate(scene, probabilities, ranking, matches, families, parameters, tried, pool, lens)
 
 
 def overlapped(scene: Scene, surfaces: Structures, overlapping: Mask, matches: MatchSet, families: Families) -> Mask:

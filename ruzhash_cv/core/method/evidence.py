@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv.core.families.base import Models
 from ruzhash_cv.core.kernels.fit import write_candidates
-from ruzhash_cv.core.kernels.weigh import choose_structures, write_counts, write_evidence
+from ruzhash_cv.core.kernels.weigh import extract as extract_structures
+from ruzhash_cv.core.kernels.weigh import joint_evidence, write_counts, write_evidence
 from ruzhash_cv.core.method.fits import refit
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.sampling import Problem
@@ -164,13 +165,16 @@ def extract(
 
     The candidate and radius of most evidence, of whichever family, are the next structure. The matches it explains are removed, and
     the next one is chosen among the others, while the expected number of false alarms is below one. Then wide structures give way to
-    narrow ones, see `chosen_structures`. `total` is the weight of all matches, if not all are to be explained, `widest` the index of
-    the largest radius.
+    narrow ones, see `chosen_structures`, and motions to planes if they are to be explained `by_planes`. `total` is the weight of all
+    matches, if not all are to be explained, `widest` the index of the largest radius.
     """
     parameters, left = problem.parameters, np.where(weights > 0.0, problem.matches.shares, 0.0)
     total, n_radii = float(left.sum()) if total is None else total, len(parameters.radii)
     n_radii = n_radii if widest is None else widest + 1
-    chosen, left = chosen_structures(models, left, total, n_radii, problem, n_tried, by_planes)
+    given = left
+    chosen, left = chosen_structures(models, given, total, n_radii, problem, n_tried)
+    if by_planes:
+        chosen, left = planes_in_place_of_motions(chosen, left, models, given, total, problem, n_tried)
     # Not in this order yet: what is taken away leaves the annuli of others, which gain by it.
     chosen = chosen[np.argsort(-chosen[:, 0], kind="stable")]
     evidences, support = np.ascontiguousarray(chosen.T[[0, 3]])
@@ -182,62 +186,57 @@ def extract(
 
 
 def chosen_structures(
-    models: Candidates, weights: Array, total: float, n_radii: int, problem: Problem, n_tried: int, by_planes: bool
+    models: Candidates, weights: Array, total: float, n_radii: int, problem: Problem, n_tried: int
 ) -> tuple[Array, Array]:
     """Return the evidence, candidate, radius and support (k, 4) of structures, and the weights that none explains.
 
     The radius of most evidence is no noise scale: one wide plane may hold the matches of several narrow ones. A structure wider than a
-    unit gives way to structures of at most a third of its radius among its matches that have more evidence together. If they are to be
-    explained `by_planes`, a motion gives way to planes that hold nearly all of its matches and have more evidence together.
+    unit gives way to structures of at most a third of its radius among its matches that have more evidence together.
     """
-    parameters, keypoints, m = problem.parameters, problem.matches.keypoints, len(models)
-    chosen, left = np.empty((MAX_STRUCTURES, 4)), weights.copy()
+    parameters, keypoints, (m, n) = problem.parameters, problem.matches.keypoints, models.radius_indices.shape
     if m == 0:
-        return chosen[:0], left
-    n_chosen = choose_structures(
+        return np.empty((0, 4)), weights
+    unit_radius = -parameters.finest_radius
+    n_levels = 2 + max(n_radii - 1 - unit_radius, 0) // _N_NARROWER
+    of_levels, parts = np.empty((n_levels, 2, n)), np.empty((n_levels, n, 4))
+    of_levels[0, 0] = weights
+    n_chosen = extract_structures(
         models.radius_indices, models.background, models.family_ids, total, *_by_total(_rules(problem), total),
-        _log_tests(total, n_tried), n_radii, parameters.tolerance_steps, keypoints, *_room(keypoints),
-        np.empty((m, parameters.n_radius_indices)), np.empty(len(parameters.radii)), np.empty(m),
-        np.empty(m, np.int64), np.empty(len(left), np.int64), left, chosen,
+        _log_tests(total, n_tried), n_radii, parameters.tolerance_steps, unit_radius, _N_NARROWER, keypoints,
+        *_room(keypoints), np.empty((m, parameters.n_radius_indices)), np.empty(len(parameters.radii)), np.empty(m),
+        np.empty(m, np.int64), np.empty(n, np.int64), of_levels, np.empty((n_levels, MAX_STRUCTURES, 4)), parts,
     )  # fmt: skip
-    parts, remaining, is_plane = [chosen[:0]], weights.copy(), problem.families.is_plane(models)
-    for wide in chosen[:n_chosen]:
-        item, radius = wide[1:3].astype(int).tolist()
+    return parts[0, :n_chosen], of_levels[0, 1]
+
+
+def planes_in_place_of_motions(
+    chosen: Array, left: Array, models: Candidates, weights: Array, total: float, problem: Problem, n_tried: int
+) -> tuple[Array, Array]:
+    """Return what `chosen_structures` has chosen and left, with planes in place of motions that these explain as well.
+
+    The planes hold nearly all of a motion's matches and have more evidence together: some matrix fits any two planes.
+    """
+    parameters, rows = problem.parameters, np.flatnonzero(problem.families.is_plane(models))
+    rules, planes, remaining, parts = _rules(problem), models.take(rows), weights.copy(), [chosen[:0]]
+    for structure in chosen:
+        item, radius = structure[1:3].astype(int).tolist()
         held = models.radius_indices[item] <= radius + parameters.tolerance_steps
         mine, remaining = np.where(held, remaining, 0.0), np.where(held, 0.0, remaining)
-        parts.append(wide[None])
-        rivals = [(np.arange(m), radius - _N_NARROWER + 1, 0.0)] if parameters.radii[radius] > 1.0 + 1e-9 else []
-        if by_planes and not is_plane[item]:
-            rivals.append((np.flatnonzero(is_plane), n_radii, parameters.planes_share))
-        most, rest = joint_evidence(wide[None], models, mine, total, problem, n_tried), np.zeros_like(mine)
-        for rows, n_narrow, least in rivals:
-            narrow, beside = chosen_structures(models.take(rows), mine, total, n_narrow, problem, n_tried, by_planes)
-            narrow[:, 1] = rows[narrow[:, 1].astype(int)]
-            together = joint_evidence(narrow, models, mine, total, problem, n_tried)
-            if together > most and beside.sum() <= (1.0 - least) * mine.sum():
-                parts[-1], rest, most = narrow, beside, together
-        left = left + rest
+        parts.append(structure[None].copy())
+        if item in rows:
+            continue
+        apart, beside = chosen_structures(planes, mine, total, len(parameters.radii), problem, n_tried)
+        apart[:, 1] = rows[apart[:, 1].astype(int)]
+        motion, together = (
+            joint_evidence(
+                models.radius_indices, models.background, models.family_ids, rules[0], each, 0, len(each),
+                parameters.tolerance_steps, total, _log_tests(total, n_tried), mine.copy(),
+                np.empty((len(models), parameters.n_radius_indices)),
+            ) for each in (parts[-1], apart)
+        )  # fmt: skip
+        if together > motion and beside.sum() <= (1.0 - parameters.planes_share) * mine.sum():
+            parts[-1], left = apart, left + beside
     return np.concatenate(parts), left
-
-
-def joint_evidence(
-    chosen: Array, models: Candidates, weights: Array, total: float, problem: Problem, n_tried: int
-) -> float:
-    """Return -ln NFA of structures together, as in `chosen_structures`, among matches with weights (n,).
-
-    The law of how many matches lie between one radius and the next of each is multinomial: a narrow radius within a plane is no gain.
-    """
-    remaining, counts, shares = weights.copy(), [np.zeros(0)], [np.zeros(0)]
-    for item, radius in chosen[:, 1:3].astype(int).tolist():
-        indices = models.radius_indices[item]
-        within = np.bincount(indices, remaining, problem.parameters.n_radius_indices)[: radius + 1]
-        size = problem.families.sample_sizes[models.family_ids[item]]
-        counts.append(within * max(1.0 - size / max(within.sum(), 1e-9), 0.0))
-        shares.append(np.diff(models.background[item, : radius + 1], prepend=0.0))
-        remaining[indices <= radius + problem.parameters.tolerance_steps] = 0.0
-    n, alpha = np.concatenate(counts), np.maximum(np.concatenate(shares), 1e-9)
-    n, alpha = np.append(n, max(total - n.sum(), 0.0)), np.append(alpha, max(1.0 - alpha.sum(), 1e-9))
-    return float(n @ np.log(np.maximum(n, 1e-300) / total / alpha)) - len(chosen) * _log_tests(total, n_tried)
 
 
 def select(tried: Candidates, weights: Array, problem: Problem, n_tried: int) -> tuple[Structures, Array, Candidates]:

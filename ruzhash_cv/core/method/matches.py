@@ -6,13 +6,17 @@ If the cameras are known, rays of the two points follow in each row, see `models
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ruzhash_cv._arrays import COORDINATES, RAYS1, Array, Mask, Rows
+from ruzhash_cv._arrays import COORDINATES, RAYS1, Array, Mask, Rows, cached
 from ruzhash_cv._validation import largest_coordinate
 from ruzhash_cv.cameras import Sight
 from ruzhash_cv.core.kernels.weigh import follow_leaders
+
+T = TypeVar("T", bound=np.generic)
 
 #: Matches by which coordinates are compared.
 _SOME = 500
@@ -176,7 +180,7 @@ class MatchSet:
     def __len__(self) -> int:
         return len(self.data)
 
-    @property
+    @cached
     def shares(self) -> Array:
         """The share (n,) that each has in its duplicate group."""
         return np.asarray(1.0 / np.bincount(self.groups)[self.groups])
@@ -190,6 +194,12 @@ class MatchSet:
     def coordinates(self) -> Array:
         """Coordinates (n, 4) in the frame, without rays."""
         return self.data[:, COORDINATES]
+
+    def of_given(self, values: NDArray[T], nothing: float) -> NDArray[T]:
+        """Return values (n,) of distinct matches for all rows given, `nothing` for those without a match."""
+        given = np.full(len(self.finite), nothing, values.dtype)
+        given[self.finite] = values[self.where]
+        return given
 
     def unmoved(self) -> Array:
         """Return the correspondences that there were if the first points had not moved in pixels, seen by one and the same camera."""

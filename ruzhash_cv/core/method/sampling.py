@@ -55,7 +55,7 @@ def draw_samples(
     n, k = len(data), max(sizes) + 1
     # Stratified: as many seeds from each part of the matches as its weight asks for.
     offsets = rng.random(-(-n_samples // len(sizes)) if k > 1 else 0)
-    room = np.empty((3, n), np.int64), np.empty((3, n + k)), np.empty((n + size, 4))
+    room = np.empty((3, n), np.int64), np.empty((3, n + k)), np.empty((n, 4))
     nearest = np.empty((max(len(offsets), 1), k), np.int64)
     n_candidates = parameters.n_candidates if family.is_plane else 1
     seed = rng.integers(0, 1 << 64, dtype=np.uint64)
@@ -122,5 +122,5 @@ def nearest_rows(data: Array, rows: Rows, k: int) -> Rows:
     """Return the k nearest of some rows, shape (len(rows), k), nearest first: first itself, or one equal to it."""
     k = min(k, len(data))
     nearest = np.empty((len(rows), k), np.int64)
-    nearest_of_rows(data, rows, np.empty(len(data) + k), nearest)
+    nearest_of_rows(data, rows, np.empty(len(data) + k), np.empty(len(data), np.int64), nearest)
     return nearest

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,22 +19,51 @@ from ruzhash_cv.core.method.sampling import Problem
 _NO_GROUP = -2
 
 
+class Grown(NamedTuple):
+    """What the rows of a grown forest are made of, the largest sum of a match's weighted preferences, and scores of matches (n,)."""
+
+    columns: Columns
+    largest: float
+    of_matches: Array
+
+
 @dataclass(frozen=True)
 class Scores:
-    """Anomaly scores of matches (n,), and what scores more matches, and decoys (N, 4) that models were not weighed against."""
+    """Anomaly scores of matches, to be compared with `decoys` (N, 4) that no model was weighed against.
 
-    of_matches: Array
-    decoys: Array
+    The forest grows when scores are first read: not every round of a search needs them, and a mask never does.
+    """
+
     columns: Columns  # models that the forest's rows are made of, without structures
-    all_columns: Columns
-    forest: RuzHashForest
-    largest: float  # sum of a match's weighted preferences
+    structures: Models
+    decoys: Array
     problem: Problem
+    forest: RuzHashForest
+
+    @property
+    def of_matches(self) -> Array:
+        """Scores 2^(-h / c) of matches (n,)."""
+        return self.grown.of_matches
 
     @cached
     def of_decoys(self) -> Array:
-        """Scores of decoys (N,), which not every round of a search needs."""
+        """Scores of decoys (N,)."""
         return self.of_others(self.decoys, np.full(len(self.decoys), _NO_GROUP))
+
+    @cached
+    def grown(self) -> Grown:
+        """Grow the forest on the matches."""
+        (matches, _, families, parameters), columns, structures = self.problem, self.columns, self.structures
+        # Structures have no samples, as they were fitted to many matches.
+        no_samples = np.full((len(structures), int(families.sample_sizes.max())), -1)
+        others = Columns(structures.matrices, structures.family_ids, np.zeros(len(structures)), no_samples)
+        every = Columns.join([columns, others])
+        residuals, groups = families.residuals(every, matches.data), matches.groups
+        preferences, sums = embed(residuals, matches.unit, parameters, groups, every.samples, matches.weights)
+        of_structures = weights_of_structures(structures, sums[len(columns) :], self.problem)
+        every = replace(every, weights=np.concatenate([columns.weights, of_structures]))
+        rows, largest = as_rows(preferences, every.weights, parameters.saturation)
+        return Grown(every, largest, self.forest.fit_anomaly_scores(rows))
 
     def of_all(self, matches: MatchSet, rows: Rows, _: Problem) -> Array:
         """Return anomaly scores of all matches, of which the forest was grown on some `rows`."""
@@ -46,28 +76,17 @@ class Scores:
     def of_others(self, data: Array, groups: Rows) -> Array:
         """Return anomaly scores of correspondences (n, 4), of duplicate groups (n,), that the forest was not grown on."""
         matches, _, families, parameters = self.problem
-        residuals, no_weights = families.residuals(self.all_columns, data), np.zeros(len(data))
-        preferences, _ = embed(residuals, matches.unit, parameters, groups, self.all_columns.samples, no_weights)
-        rows, _ = as_rows(preferences, self.all_columns.weights, parameters.saturation, self.largest)
+        columns, largest, _ = self.grown
+        residuals, no_weights = families.residuals(columns, data), np.zeros(len(data))
+        preferences, _ = embed(residuals, matches.unit, parameters, groups, columns.samples, no_weights)
+        rows, _ = as_rows(preferences, columns.weights, parameters.saturation, largest)
         return self.forest.anomaly_scores(rows)
 
 
 def score(columns: Columns, structures: Models, decoys: Array, problem: Problem, rng: np.random.Generator) -> Scores:
-    """Return anomaly scores 2^(-h / c) of matches by a RuzHash forest of the most significant columns and structures.
-
-    They are to be compared with `decoys` (N, 4) that no model was weighed against.
-    """
-    matches, _, families, parameters = problem
+    """Return the anomaly scores by a RuzHash forest of the most significant columns and structures."""
+    parameters = problem.parameters
     columns = columns.take(np.sort(np.argsort(-columns.weights, kind="stable")[: parameters.n_columns]))
-    # Structures have no samples, as they were fitted to many matches.
-    no_samples = np.full((len(structures), int(families.sample_sizes.max())), -1)
-    others = Columns(structures.matrices, structures.family_ids, np.zeros(len(structures)), no_samples)
-    every = Columns.join([columns, others])
-    residuals, groups = families.residuals(every, matches.data), matches.groups
-    preferences, sums = embed(residuals, matches.unit, parameters, groups, every.samples, matches.weights)
-    of_structures = weights_of_structures(structures, sums[len(columns) :], problem)
-    every = replace(every, weights=np.concatenate([columns.weights, of_structures]))
-    rows, largest = as_rows(preferences, every.weights, parameters.saturation)
     forest = RuzHashForest(
         n_trees=parameters.n_trees,
         subsample_size=parameters.subsample_size,
@@ -75,7 +94,7 @@ def score(columns: Columns, structures: Models, decoys: Array, problem: Problem,
         rng=rng,
         n_jobs=1,
     )
-    return Scores(forest.fit_anomaly_scores(rows), decoys, columns, every, forest, largest, problem)
+    return Scores(columns, structures, decoys, problem, forest.draw())
 
 
 def weights_of_structures(structures: Models, sums: Array, problem: Problem) -> Array:

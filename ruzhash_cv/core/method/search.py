@@ -115,7 +115,11 @@ def search(problem: Problem, rng: np.random.Generator) -> tuple[Structures, Scor
             tried, structures, unexplained, weights, decoys, problem, rng
         ):
             tried.ended = EXPLAINED
-        elif parameters.confidence is None and round_number > 0 and settled(explained, before, problem):
+        elif (
+            parameters.confidence is None
+            and round_number > 0
+            and settled(explained, before, unexplained, scores, problem)
+        ):
             tried.ended = "the last round explained little more"
         elif parameters.confidence is None and round_number > 1 and hopeless(explained, unexplained, scores, problem):
             tried.ended = "nothing is found, and matches score as mismatches do"
@@ -309,10 +313,12 @@ def hopeless(explained: float, unexplained: Array, scores: Scores, problem: Prob
     return explained == 0.0 and surplus(unexplained, scores, problem) < problem.parameters.hopeless_surplus
 
 
-def settled(explained: float, before: float, problem: Problem) -> bool:
-    """Return whether the structures explain a good share of the matches, and little more than a round earlier."""
+def settled(explained: float, before: float, unexplained: Array, scores: Scores, problem: Problem) -> bool:
+    """Return whether the structures explain little more than a round earlier, and a good share of the matches or all but mismatches."""
     total, parameters = float(problem.matches.weights.sum()), problem.parameters
-    return explained > parameters.settled_share * total and explained - before <= parameters.settled_gain * explained
+    if explained == 0.0 or explained - before > parameters.settled_gain * explained:
+        return False
+    return explained > parameters.settled_share * total or surplus(unexplained, scores, problem) < 1.0
 
 
 def surplus(unexplained: Array, scores: Scores, problem: Problem) -> float:

@@ -18,9 +18,9 @@ import numpy as np
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv.core.families.base import Models, Residuals
 from ruzhash_cv.core.families.epipolar import PARALLAX_SIZE
-from ruzhash_cv.core.families.linear import has_rays, homogeneous, unit_norm
+from ruzhash_cv.core.families.linear import has_rays, homogeneous
 from ruzhash_cv.core.families.weighting import student
-from ruzhash_cv.core.kernels.fit import choose_planes, fit_planes, write_plane_equations
+from ruzhash_cv.core.kernels.fit import choose_planes, fit_planes, write_plane_equations, write_planes_through
 from ruzhash_cv.core.method.fits import noise_scales, refine
 from ruzhash_cv.core.method.opacity import Opacity, interleaved
 from ruzhash_cv.core.method.parameters import Parameters
@@ -108,16 +108,18 @@ def slips_both_ways(motion: Array, largest: Scene, near: Mask, problem: Problem)
     off = (
         near & (distances > parameters.tolerance_scales * max(float(largest.noise[0]), least)) & np.isfinite(distances)
     )
-    points, epipole = homogeneous(matches.data), np.linalg.svd(motion.reshape(3, 3).T)[2][-1]
-    predicted, second = points[:3].T @ largest.matrices.reshape(3, 3).T, points[3:].T
-    sides = (np.cross(second, predicted) * np.cross(second, epipole)).sum(axis=1)
-    fewer, more = sorted((off & (sides > 0.0), off & (sides < 0.0)), key=np.count_nonzero)
-    if np.count_nonzero(fewer) <= PARALLAX_SIZE:
+    if np.count_nonzero(off) <= 2 * PARALLAX_SIZE:
         return False
     periods = float(np.quantile(distances[off], 0.1)) * np.linspace(0.7, 1.3, _N_PERIODS)
     agreement = max(float(np.cos(2.0 * np.pi * distances[off] / periods[:, None]).mean(axis=1).max()), 0.0)
     certain = np.count_nonzero(off) * agreement**2 - np.log(_N_PERIODS) > parameters.motion_cost
     if not certain or agreement < 0.8:  # depths of one range agree as well, by two thirds
+        return False
+    points, epipole = homogeneous(matches.data), np.linalg.svd(motion.reshape(3, 3).T)[2][-1]
+    predicted, second = points[:3].T @ largest.matrices.reshape(3, 3).T, points[3:].T
+    sides = (np.cross(second, predicted) * np.cross(second, epipole)).sum(axis=1)
+    fewer, more = sorted((off & (sides > 0.0), off & (sides < 0.0)), key=np.count_nonzero)
+    if np.count_nonzero(fewer) <= PARALLAX_SIZE:
         return False
     pairs = (fewer, more), (off, near & ~off)
     return all(interleaved(matches.coordinates, *pair, matches.unit, parameters) for pair in pairs)
@@ -182,11 +184,8 @@ class PlaneEquations:
 
     def through(self, triples: Rows, unit: float) -> Array:
         """Return the planes (m, 9) through three matches (m, 3) each; triples smaller than a unit make none."""
-        points = self.points[:3].T[triples]
-        usable = np.abs(np.linalg.det(points)) > unit**2
-        numbers = np.linalg.solve(points[usable], self.numbers[0][triples[usable]][:, :, None])[:, :, 0]
-        planes = self.matrix.reshape(3, 3) - self.epipole[:, None] * numbers[:, None, :]
-        return unit_norm(np.asarray(planes, np.float64).reshape(-1, 9))
+        planes, given = np.empty((len(triples), 9)), (self.points, self.numbers, triples, unit**2)
+        return planes[: write_planes_through(*given, self.matrix, self.epipole, planes)]
 
     def fitted(self, own: Mask) -> Array:
         """Return the planes (k, 9) of least squares in the second image through the matches of each, `own` (k, n)."""

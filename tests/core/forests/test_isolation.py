@@ -35,3 +35,12 @@ def test_scores_do_not_depend_on_the_number_of_threads(forest: Any) -> None:
         for first, second in zip(once, forest(rng=5, n_jobs=n_jobs).fit_anomaly_scores(rows, decoys), strict=True):
             np.testing.assert_array_equal(first, second)
     assert (forest(rng=6).fit_anomaly_scores(rows) != once[0]).any()
+
+
+@pytest.mark.parametrize("forest", [RuzHashForest, VoronoiForest])
+def test_a_forest_that_was_drawn_earlier_grows_as_if_it_had_grown_then(forest: Any) -> None:
+    rows, rng, later = clusters(), np.random.default_rng(3), np.random.default_rng(3)
+    at_once, drawn = forest(rng=rng, n_trees=5).fit_anomaly_scores(rows), forest(rng=later, n_trees=5).draw()
+    assert rng.random() == later.random()
+    np.testing.assert_array_equal(drawn.fit_anomaly_scores(rows), at_once)
+    assert (drawn.fit_anomaly_scores(rows) != at_once).any()

@@ -159,35 +159,92 @@ def test_false_alarms_are_rarer_than_one_a_search() -> None:
     assert np.mean(alarms) < 1.0
 
 
+def joint_evidence(chosen: Array, models: stage.Candidates, weights: Array, total: float, n_tried: int) -> float:
+    """Return -ln NFA of structures (candidate, radius) together, by NumPy: the twin of a kernel's part."""
+    remaining, counts, shares = weights.copy(), [np.zeros(0)], [np.zeros(0)]
+    for item, radius in chosen:
+        indices = models.radius_indices[item]
+        within = np.bincount(indices, remaining, N_INDICES)[: radius + 1]
+        size = FAMILIES.sample_sizes[models.family_ids[item]]
+        counts.append(within * max(1.0 - size / max(within.sum(), 1e-9), 0.0))
+        shares.append(np.diff(models.background[item, : radius + 1], prepend=0.0))
+        remaining[indices <= radius + PARAMETERS.tolerance_steps] = 0.0
+    n, alpha = np.concatenate(counts), np.maximum(np.concatenate(shares), 1e-9)
+    n, alpha = np.append(n, max(total - n.sum(), 0.0)), np.append(alpha, max(1.0 - alpha.sum(), 1e-9))
+    return float(n @ np.log(np.maximum(n, 1e-300) / total / alpha)) - len(chosen) * math.log(total * n_tried)
+
+
 def test_joint_evidence_of_matches_in_one_ring_is_the_evidence_of_their_structure() -> None:
-    indices, problem = np.repeat(np.uint8([0, 99]), [44, 36]), among(mismatches(80))
+    indices = np.repeat(np.uint8([0, 99]), [44, 36])
     models = stage.Candidates(np.zeros((1, 9)), np.zeros(1, np.uint8), indices[None], np.full((1, N_RADII), 0.01))
-    joint = stage.joint_evidence(np.array([[0.0, 0.0, 3.0, 44.0]]), models, np.ones(80), 80.0, problem, 100)
     # A sample is left out of the matches of the structure.
     divergence = 0.5 * math.log(0.5 / 0.01) + 0.5 * math.log(0.5 / 0.99)
+    joint = joint_evidence([(0, 3)], models, np.ones(80), 80.0, 100)
     assert joint == pytest.approx(80 * divergence - math.log(80 * 100))
 
 
-def test_structures_are_chosen_as_their_twin_chooses_them() -> None:
-    """Greedily, by evidence among the matches that none before has explained."""
-    rng = np.random.default_rng(2)
-    own = np.arange(6)[:, None] % 3 == rng.integers(0, 3, 80)
-    indices = np.where(own, rng.integers(0, 5, (6, 80)), N_INDICES - 1).astype(np.uint8)
-    problem, weights = among(mismatches(80)), (rng.random(80) < 0.9) * 1.0
-    background = np.sort(rng.uniform(1e-4, 0.05, (6, N_RADII)), axis=1)
-    models = stage.Candidates(np.zeros((6, 9)), rng.integers(0, 2, 6).astype(np.uint8), indices, background)
-    structures, left = stage.extract(models, weights, problem, 200)
-    expected, unexplained = [], weights.copy()
-    while True:
-        gains = stage.evidence_of(models, unexplained, problem, 200, weights.sum())
+def greedy(
+    models: stage.Candidates, weights: Array, total: float, n_radii: int, problem: Problem
+) -> tuple[list[Any], Array]:
+    """Return structures of most evidence, each among the matches that none before has explained, and what is left of the weights."""
+    structures, left = [], weights.copy()
+    while n_radii > 0:
+        gains = stage.evidence_of(models, left, problem, 200, total)[:, :n_radii]
         best, step = np.unravel_index(gains.argmax(), gains.shape)
         if gains[best, step] <= 0.0:
             break
-        taken = indices[best] <= step + PARAMETERS.tolerance_steps
-        expected.append((gains[best, step], PARAMETERS.radii[step], unexplained[taken].sum()))
-        unexplained[taken] = 0.0
-    assert len(expected) >= 3
-    radii = structures.tolerances / (PARAMETERS.tolerance_ratio * problem.matches.unit)
-    found = zip(structures.evidences, radii, structures.support, strict=True)
-    np.testing.assert_allclose(list(found), sorted(expected, reverse=True))
-    np.testing.assert_array_equal(left, unexplained)
+        taken = models.radius_indices[best] <= step + PARAMETERS.tolerance_steps
+        structures.append((gains[best, step], int(best), int(step), left[taken].sum()))
+        left[taken] = 0.0
+    return structures, left
+
+
+def chosen(
+    models: stage.Candidates, weights: Array, total: float, n_radii: int, problem: Problem
+) -> tuple[list[Any], Array]:
+    """Return evidence, candidate, radius and support of structures, and the weights that none explains: the twin of a kernel."""
+    (wide, left), parts, remaining = greedy(models, weights, total, n_radii, problem), [], weights.copy()
+    for structure in wide:
+        _, item, radius, _ = structure
+        held = models.radius_indices[item] <= radius + PARAMETERS.tolerance_steps
+        own, remaining = np.where(held, remaining, 0.0), np.where(held, 0.0, remaining)
+        given_way = [structure]
+        if PARAMETERS.radii[radius] > 1.0 + 1e-9:
+            narrow, rest = chosen(models, own, total, radius - 2, problem)
+            before, after = (
+                joint_evidence([of[1:3] for of in each], models, own, total, 200) for each in ([structure], narrow)
+            )
+            if after > before:
+                given_way, left = narrow, left + rest
+        parts += given_way
+    return parts, left
+
+
+def test_structures_are_chosen_as_their_twin_chooses_them() -> None:
+    """Three narrow surfaces within a wide one, which sometimes gives way to them, and two beside it."""
+    n_given_way, n_wide = 0, 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        surface, factor = rng.integers(0, 5, 120), 10.0 ** rng.uniform(-2.0, 0.0)
+        narrow = np.where(np.arange(10)[:, None] % 5 == surface, rng.integers(0, 4, (10, 120)), N_INDICES - 1)
+        wide = np.where(surface < 3, rng.integers(5, 10, (2, 120)), N_INDICES - 1)
+        problem, weights = among(mismatches(120)), (rng.random(120) < 0.9) * 1.0
+        shares = rng.uniform(0.05, 0.5, 12) * np.repeat([1.0, factor], [10, 2])
+        models = stage.Candidates(
+            np.zeros((12, 9)),
+            rng.integers(0, 2, 12).astype(np.uint8),
+            np.vstack([narrow, wide]).astype(np.uint8),
+            np.outer(shares, (PARAMETERS.radii / PARAMETERS.radii[-1]) ** 2),
+        )
+        structures, left = stage.extract(models, weights, problem, 200)
+        expected, unexplained = chosen(models, weights, weights.sum(), N_RADII, problem)
+        radii = structures.tolerances / (PARAMETERS.tolerance_ratio * problem.matches.unit)
+        found = zip(structures.evidences, radii, structures.support, strict=True)
+        given = [
+            (gain, PARAMETERS.radii[radius], support) for gain, _, radius, support in sorted(expected, reverse=True)
+        ]
+        np.testing.assert_allclose(list(found), given)
+        np.testing.assert_array_equal(left, unexplained)
+        n_wide += max(item for _, item, *_ in expected) > 9
+        n_given_way += expected != greedy(models, weights, weights.sum(), N_RADII, problem)[0]
+    assert n_wide > 5 < n_given_way

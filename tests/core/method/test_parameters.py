@@ -78,7 +78,7 @@ def scenes() -> tuple[tuple[np.ndarray, np.ndarray], ...]:
         np.vstack([plane(900, 0.5), motion(300, 0.5, 1), mismatches(200, 2)]),
         on_grid(mismatches(500, 1) / 2, 60.0),
         hardly_off_a_plane(3),
-        np.vstack([plane(300, 12.0, 2)[:40], mismatches(300, 2)]),
+        np.vstack([plane(300, 12.0, 2)[:30], mismatches(300, 5)]),
         found_in_parts(7),
         two_planes(apart=False)[0],
         np.vstack([plane(120, 0.2), plane(150, 3.0, 1)]),

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stage_cases import Tabled, given_residuals, in_pixels
 
-from ruzhash_cv.core.families.base import Families, Models
+from ruzhash_cv.core.families.base import GIVEN, OF_MOTION, OF_PLANE, OF_RAYS, Families, Models
 from ruzhash_cv.core.method.parameters import PARAMETERS
 from ruzhash_cv.core.method.preferences import as_rows, best_models, embed, expected_preference
 from ruzhash_cv.core.method.sampling import Problem
@@ -36,6 +36,27 @@ def test_embedding_equals_its_twin(seed: int, m: int, n: int, unit: float) -> No
     # Single precision; the powers of the kernel lose a digit.
     np.testing.assert_allclose(preferences, expected, rtol=1e-5, atol=1e-12)
     np.testing.assert_allclose(sums, preferences @ weights)
+
+
+@pytest.mark.parametrize("kind", [GIVEN, OF_PLANE, OF_MOTION, OF_PLANE + OF_RAYS, OF_MOTION + OF_RAYS])
+def test_preferences_in_single_precision_have_five_digits(kind: int) -> None:
+    rng = np.random.default_rng(kind + 9)
+    models = rng.normal(size=(20, 9))
+    if kind in (OF_PLANE, OF_PLANE + OF_RAYS):
+        models = np.eye(3).ravel() + 0.01 * models
+    points, unit = np.ones((6, 300)), 0.01
+    points[:2] = rng.uniform(-0.5, 0.5, (2, 300))
+    points[3:5] = points[:2] + rng.normal(0.0, 0.03, (2, 300))
+    points = points if kind >= OF_RAYS else points[[0, 1, 3, 4]]
+    if kind == GIVEN:
+        points = (0.1 * rng.random((20, 300))) ** 2
+    residuals = np.full(20, kind), np.ascontiguousarray(points), models / np.linalg.norm(models, axis=1)[:, None]
+    given = unit, PARAMETERS, np.arange(300), rng.integers(300, size=(20, 4)), rng.random(300)
+    (single, sums), (double, _) = (embed(residuals, *given, precision=each) for each in (np.float32, np.float64))
+    assert (double > 0.0).any(axis=1).mean() > 0.5
+    assert (single != double).any()
+    np.testing.assert_allclose(single, double, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(sums, single @ given[-1])
 
 
 @pytest.mark.parametrize("codimension", [1, 2])
@@ -86,7 +107,7 @@ def test_the_best_models_equal_their_twin(seed: int, n: int, m: int, wanted: int
     weights = np.array([1.0 - c / s if s > c else 0.0 for c, s in zip(chance, shares, strict=True)])
     expected = naive.greedy_cover(preferences.astype(np.float64), of_matches * proposal, weights, wanted)
     assert (found.matrices[:, 0] / 9.0).astype(int).tolist() == expected
-    np.testing.assert_allclose(found.weights, weights[expected])
+    np.testing.assert_allclose(found.weights, weights[expected], rtol=1e-4, atol=1e-5)  # in single precision
 
 
 def test_structures_columns_weigh_as_the_share_of_their_support_that_is_not_chance() -> None:

@@ -183,6 +183,21 @@ def test_neighbours_are_the_nearest_by_all_distances_or_by_a_tree(n: int) -> Non
     assert sampling.nearest_rows(pairs, rows, n + 1).shape == (len(rows), n)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_neighbours_of_crowds_and_of_what_lies_alone_are_nearest_the_row_itself_first_and_those_after_it(
+    seed: int,
+) -> None:
+    """Many are equally near: on a grid, whose points are dense in one place, then far apart, and once very far away."""
+    rng = np.random.default_rng(seed)
+    pairs = np.round(rng.normal(size=(200, 4)) * rng.choice([1.0, 8.0, 200.0], (200, 1)))
+    pairs[50] = 1e9
+    rows = rng.integers(200, size=40)
+    squares = ((pairs[rows, None] - pairs) ** 2).sum(axis=2)
+    turns = np.where(np.arange(200) >= rows[:, None], np.arange(200), 1000 - np.arange(200))
+    expected = [np.lexsort((turn, square))[:15] for turn, square in zip(turns, squares, strict=True)]
+    np.testing.assert_array_equal(sampling.nearest_rows(pairs, rows, 15), expected)
+
+
 @pytest.mark.parametrize("n", [30, 3000])
 def test_neighbours_too_far_away_to_tell_are_rows(n: int) -> None:
     """Where squared distances overflow they are infinite, or the tree answers n, one row beyond the last, where a kernel would read."""

@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from ruzhash_cv.core.method.evidence import MAX_STRUCTURES
 from ruzhash_cv.core.method.parameters import PARAMETERS, Parameters
 from ruzhash_cv.core.method.sampling import REJECTIONS, Problem, decoys_of_matches, decoys_of_unexplained
 from ruzhash_cv.core.method.scene import Structures
-from ruzhash_cv.core.method.search import Tried, best_first, has_more, search, smallest_structure
+from ruzhash_cv.core.method.search import Tried, best_first, has_more, search, settled, smallest_structure
 from ruzhash_cv.filtering import Options, families_of, run
 
 MODELS = "auto", "homography", "fundamental"
@@ -133,6 +134,25 @@ def test_unexplained_matches_are_sampled_alone_only_if_they_lie_closer_together_
         given = problem.matches.weights, problem.matches.weights, decoys, problem, rng
         assert has_more(done, Structures.none(), *given) == more
         assert (done.n_samples[0] > 0) == more
+
+
+@pytest.mark.parametrize(
+    ("explained", "before", "best", "ends"),
+    [
+        (10.0, 10.0, 0.9, True),  # a tenth is explained, and the others score as decoys do
+        (10.0, 10.0, 0.1, False),
+        (30.0, 30.0, 0.1, True),  # a good share is explained
+        (10.0, 9.0, 0.9, False),  # more than a round earlier
+        (0.0, 0.0, 0.9, False),
+    ],
+)
+def test_a_search_settles_if_nothing_is_new_and_much_is_explained_or_all_but_mismatches(
+    explained: float, before: float, best: float, ends: bool
+) -> None:
+    problem = problem_of(mismatches(100), "homography")
+    unexplained = (np.arange(100) >= explained).astype(float)
+    scores = SimpleNamespace(of_matches=np.full(100, best), of_decoys=np.linspace(0.5, 1.0, 100))
+    assert settled(explained, before, unexplained, scores, problem) == ends
 
 
 # What it costs at most

@@ -50,10 +50,27 @@ def test_three_matches_determine_a_plane_exactly(calibrated: bool) -> None:
     problem, motion = problem_of(on_plane(FLOOR, 40, np.random.default_rng(0)), calibrated, noise=0.0)
     data, unit = problem.matches.data, problem.matches.unit
     equations = PlaneEquations.of(motion, data)
-    triples = np.random.default_rng(1).permuted(np.tile(np.arange(40), (20, 1)), axis=1)[:, :3]
+    triples = np.random.default_rng(1).permuted(np.tile(np.arange(40), (20, 1)), axis=1)[:, :3].copy()
     for planes in (equations.through(triples, unit), equations.fitted(np.ones((1, 40), bool))):
         assert len(planes) > 0
         assert problem.families[0].squared_residuals(data, planes).max() < (1e-6 * unit) ** 2
+
+
+@each_kind
+def test_planes_through_three_matches_equal_their_twin(calibrated: bool) -> None:
+    """A triple of one match thrice, or on a line, makes none."""
+    rng = np.random.default_rng(0)
+    (matches, *_), motion = problem_of(on_plane(FLOOR, 40, rng), calibrated)
+    equations, triples = PlaneEquations.of(motion, matches.data), rng.integers(0, 40, (50, 3))
+    triples[:2] = [[3, 3, 3], [1, 2, 1]]
+    determinants = np.linalg.det(equations.points[:3].T[triples])
+    usable = np.abs(determinants) > np.median(np.abs(determinants))
+    points, numbers = equations.points[:3].T[triples[usable]], equations.numbers[0][triples[usable]]
+    v = np.linalg.solve(points, numbers[:, :, None])[:, :, 0]
+    planes = equations.matrix.reshape(3, 3) - equations.epipole[:, None] * v[:, None]
+    planes = planes.reshape(-1, 9) / np.linalg.norm(planes, axis=(1, 2))[:, None]
+    unit = float(np.sqrt(np.median(np.abs(determinants))))
+    np.testing.assert_allclose(equations.through(triples, unit), planes, rtol=1e-7, atol=1e-12)
 
 
 def chosen(tried: Array, equations: PlaneEquations, data: Array, limit: float, family: Any) -> Array:
