@@ -31,7 +31,7 @@ from ruzhash_cv.core.method.matches import MatchSet
 from ruzhash_cv.core.method.parameters import PARAMETERS, Parameters
 from ruzhash_cv.core.method.scene import Scene
 from ruzhash_cv.correspondences import Keypoints, Matches, look_up
-from ruzhash_cv.result import FilterResult, Motion, Plane, Search
+from ruzhash_cv.result import DO_NOT_RECONSTRUCT, FilterResult, Motion, Plane, Search
 
 T = TypeVar("T", bound=np.generic)
 #: What the bounds of the search are called.
@@ -221,7 +221,8 @@ def filter_points(
         result = run(pairs.points1, pairs.points2, families, parameters, options, generator)
     if seen is not None:
         reasons.warn(reasons.sign_of_focal_length(seen, pairs.points1, pairs.points2))
-    for motion in result.motions[:1]:
+    # Unlike pictures may share a plane that mirrors by chance.
+    for motion in [motion for motion in result.motions[:1] if motion.evidence >= DO_NOT_RECONSTRUCT]:
         reasons.warn(reasons.sign_of_exchanged_axes(pairs.points1[motion.mask], pairs.points2[motion.mask]))
     return result
 

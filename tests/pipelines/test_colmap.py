@@ -210,7 +210,7 @@ def test_report_has_a_row_for_every_pair(database: Path, tmp_path: Path) -> None
     assert (by_pair[1, 2]["name1"], by_pair[PLANE]["name1"]) == ("view1.jpg", f"view{PLANE[0]}.jpg")
     assert (by_pair[PLANE]["config"], by_pair[NOTHING]["config"]) == ("6", "")
     assert by_pair[NOTHING]["reason"]
-    for name, digits in (("evidence", 1), ("tolerance", 2), ("seconds", 4)):  # numbers are rounded
+    for name, digits in (("evidence", 1), ("seconds", 4)):  # numbers are rounded
         assert max(len(row[name].partition(".")[2]) for row in rows) == digits
 
 
