@@ -15,11 +15,12 @@ Row: TypeAlias = dict[str, Any]
 RESULT_COLUMNS = "matches", "kept", "motions", "planes", "evidence", "reason", "seconds"
 
 
-def row_of(result: FilterResult) -> Row:
-    """Return the cells of `RESULT_COLUMNS`, rounded to what they are exact to."""
+def row_of(result: FilterResult, left_out: str | None = None) -> Row:
+    """Return the cells of `RESULT_COLUMNS`, rounded to what they are exact to; of a pair `left_out` for a reason no match is kept."""
     n_planes = sum(len(motion.planes) for motion in result.motions)
-    counts = len(result.inlier_mask), int(result.inlier_mask.sum()), len(result.motions), n_planes
-    rest = round(result.evidence, 1), result.reason, round(sum(result.seconds.values()), 4)
+    kept = 0 if left_out else int(result.inlier_mask.sum())
+    counts = len(result.inlier_mask), kept, len(result.motions), n_planes
+    rest = round(result.evidence, 1), left_out or result.reason, round(sum(result.seconds.values()), 4)
     return dict(zip(RESULT_COLUMNS, (*counts, *rest), strict=True))
 
 

@@ -219,3 +219,12 @@ def test_on_a_phone_nothing_is_cut_off(opened: Opened, file: Path) -> None:
     page.locator("#parts label").nth(49).wait_for()
     height = "(({ scrollHeight, clientHeight }) => scrollHeight - clientHeight)"
     assert page.evaluate(f"{height}(document.getElementById('parts'))") <= 0
+
+
+def test_on_a_phone_controls_come_before_the_pictures_they_rule(opened: Opened, file: Path) -> None:
+    page = opened(file, width=390, height=800)
+    for controls, pictures in (("aside", "#views"), ("#facts", ".patch")):
+        above, below = (page.locator(each).first.bounding_box() for each in (controls, pictures))
+        assert above["y"] + above["height"] <= below["y"]
+    patches = [page.locator(".patch").nth(number).bounding_box() for number in (0, 1)]
+    assert patches[0]["x"] < patches[1]["x"]
