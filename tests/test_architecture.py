@@ -64,10 +64,10 @@ HOSTS = {"hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 14_972,
+    "package": 15_150,
     "core": 6_947,
-    "tests": 12_791,
-    "benchmarks": 6_787,
+    "tests": 12_953,
+    "benchmarks": 6_815,
     "tests of benchmarks": 1_138,
 }
 
