@@ -229,7 +229,7 @@ def _print_totals(found: dict[str, dict[str, Row]]) -> None:
     ]
     means = {
         OURS: [rows[0] for rows in columns],
-        "find_homography or find_fundamental_*": [rows[1] for rows in columns],
+        "find_*, one matrix": [rows[1] for rows in columns],
         "cv2.RANSAC, one matrix": [rows[2] for rows in columns],
         "cv2.USAC_MAGSAC, one matrix": [rows[3] for rows in columns],
         "cv2.USAC_MAGSAC, the better of both": best,
