@@ -19,7 +19,8 @@ PACKAGE = "ruzhash_cv.core.kernels"
 MODE = os.environ.get("RUZHASH_CV_BUILD", "")
 #: What typed arrays are made of, compiled once for all modules. Cython puts it into `sys.modules` without its package too.
 SHARED = f"{PACKAGE}._ruzhash_shared"
-# No contraction: a sum of products is rounded twice on every processor. The others change no number.
+# No contraction: a sum of products is rounded twice on every processor. The others change no number. MSVC, which has none of these
+# flags, contracts nothing by default.
 FLAGS = ["-O3", "-ffp-contract=off", "-fno-trapping-math", "-fno-math-errno", "-g0"]
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
 OF_MODE = {

@@ -102,6 +102,8 @@ def arrived(value: Any, array: NDArray[Any]) -> str:
 def as_reals(value: Any, name: str, shape: str) -> Array:
     """Return `value` as float64 array of real numbers; NaN and infinity may stay, too large a long double becomes infinite."""
     array = as_array(value, name, shape)
+    if array.dtype == object and all(isinstance(item, Real) for item in array.flat):
+        array = np.array(array.tolist())
     if array.dtype.kind not in "iufb":
         raise TypeError(f"`{name}` must be an array of real numbers, got {arrived(value, array)}")
     with np.errstate(over="ignore"):

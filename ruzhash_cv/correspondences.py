@@ -66,8 +66,8 @@ def as_correspondences(
     kp1, kp2 : sequence of cv2.KeyPoint, or array_like of shape (n, 2) or (1, n, 2)
         Keypoints of the two images, or their pixel positions (x, y), as an array of any library: NumPy, torch, jax, CuPy, pandas.
     matches : sequence of cv2.DMatch, knnMatch output, or array_like of int, shape (n, 2), (1, n, 2), (len(kp1),) or (1, len(kp1))
-        - knnMatch output, a tuple of 0, 1, 2 or more DMatch per query, gives a row per query: its best neighbour. All matches must have
-          one train image (``imgIdx``), that of `kp2`.
+        - knnMatch output, a tuple of DMatch per query, gives a row per query: its best neighbour. Rows of three or more need `ratio`;
+          to take all neighbours, give a flat list. All matches must have one train image (``imgIdx``), that of `kp2`.
         - Index pairs are (index into `kp1`, index into `kp2`). A row with a masked or missing index has no match. A tuple of two arrays
           of shape (n,) holds the indices into `kp1` and into `kp2`, as XFeat and ``np.nonzero`` return them.
         - An array with a number for each keypoint of `kp1` is SuperGlue's ``matches0``: the index into `kp2`, -1 for none.
@@ -99,11 +99,12 @@ def as_correspondences(
 
 
 def look_up(
-    kp1: Keypoints, kp2: Keypoints, matches: Matches | None, ratio: float | None, names: tuple[str, str], sizes: Any = None
+    kp1: Keypoints, kp2: Keypoints, matches: Matches | None, ratio: float | None, names: tuple[str, str], sizes: Any = None,
+    filtered: bool = False,
 ) -> Correspondences:  # fmt: skip
     """Return what `as_correspondences` returns, with `sizes` of the keypoints if given; errors have `names` for the keypoints.
 
-    Without `matches` row i of the points corresponds to row i.
+    Without `matches` row i of the points corresponds to row i. `filtered`: as of `as_indices`.
     """
     if matches is None and ratio is not None:
         raise ValueError("`ratio` needs `matches` that are knnMatch output with k >= 2, got None")
@@ -113,7 +114,7 @@ def look_up(
     if matches is None:
         check_same_length(*positions, f"without `matches`, `{names[0]}` and `{names[1]}`")
         return Correspondences(*positions, None, as_sizes(sizes, kp1, kp2, counts))
-    indices, present, distances = as_indices(matches, ratio, (counts[0], names[0]))
+    indices, present, distances = as_indices(matches, ratio, (counts[0], names[0]), filtered)
     of_keypoints = as_sizes(sizes, kp1, kp2, counts)
     outside = np.argwhere(present[:, None] & ((indices < 0) | (indices >= counts)))
     if len(outside):
@@ -185,11 +186,12 @@ def _as_sequence(matches: Any) -> Sequence[Any]:
 
 
 def as_indices(
-    matches: Matches, ratio: float | None = None, queries: tuple[int, str] | None = None
+    matches: Matches, ratio: float | None = None, queries: tuple[int, str] | None = None, filtered: bool = False
 ) -> tuple[Rows, Mask, Array | None]:
     """Return index pairs (n, 2), a mask of the rows that have a match, and descriptor distances.
 
-    `queries` is the number of keypoints of the first image, and their name in messages.
+    `queries` is the number of keypoints of the first image, and their name in messages. `filtered`: there is a mask of the rows, so
+    that each stands for its best neighbour.
     """
     if ratio is not None:
         ratio = check_real(ratio, "ratio", above=0.0, below=1.0 + 1e-12)
@@ -202,6 +204,11 @@ def as_indices(
             form = "rows of one DMatch"  # though `kp2` has several keypoints
         if form:
             raise ValueError(f"`ratio` needs knnMatch output with k >= 2, got {form}")
+    if is_knn and ratio is None and not filtered and any(len(row) > 2 for row in rows):
+        raise ValueError(
+            f"`matches` must have at most 2 neighbours per row, got {max(map(len, rows))}: give `ratio`, or, to filter all neighbours, "
+            "a flat list, [match for row in matches for match in row]"
+        )
     if is_knn:
         rows = [_best_neighbour(row, ratio) for row in rows]
     elif not is_flat:
@@ -262,5 +269,7 @@ def _as_index_pairs(rows: Sequence[Any], queries: tuple[int, str] | None) -> tup
         indices = whole.astype(np.int64) if (np.abs(whole) < 2**53).all() and (whole % 1 == 0).all() else indices
     if indices.dtype.kind not in "iu":
         raise TypeError(f"`matches` must hold integer index pairs, got dtype {indices.dtype}")
+    if (indices > np.iinfo(np.int64).max).any():  # would become negative
+        raise IndexError(f"`matches` must hold indices of keypoints, got {indices.max()}")
     indices = indices.astype(np.int64)
     return indices, present & (indices[:, 1] != -1) if has_partners else present

@@ -30,7 +30,7 @@ from ruzhash_cv.core.method.matches import MatchSet
 from ruzhash_cv.core.method.parameters import PARAMETERS, Parameters
 from ruzhash_cv.core.method.scene import Scene
 from ruzhash_cv.correspondences import Keypoints, Matches, look_up
-from ruzhash_cv.result import FilterResult, Motion, Plane, Search
+from ruzhash_cv.result import DO_NOT_RECONSTRUCT, FilterResult, Motion, Plane, Search
 
 #: What the bounds of the search are called.
 _EFFORT = "confidence", "max_iters"
@@ -224,7 +224,8 @@ def filter_points(
             item = int(result._estimate.scene.motions()[moved[0]])
             unlikely = reasons.sign_of_other_cameras(result._estimate, item)
         reasons.warn(unlikely)
-    for motion in result.motions[:1]:
+    # Unlike pictures may share a plane that mirrors by chance.
+    for motion in [motion for motion in result.motions[:1] if motion.evidence >= DO_NOT_RECONSTRUCT]:
         reasons.warn(reasons.sign_of_exchanged_axes(pairs.points1[motion.mask], pairs.points2[motion.mask]))
     return result
 

@@ -75,6 +75,9 @@ class CameraPose(Record):
     def __iter__(self) -> Iterator[Array]:
         return iter((self.rotation, self.translation))
 
+    def __getitem__(self, index: int) -> Array:
+        return (self.rotation, self.translation)[index]
+
 
 @dataclass(frozen=True)
 class Placed:

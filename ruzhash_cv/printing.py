@@ -14,7 +14,7 @@ import numpy as np
 from ruzhash_cv._arrays import Mask, Rows
 
 #: Of the cells of a row of the table.
-TITLES = ("structure", "kind", "matches", "share", "tolerance", "noise", "evidence", "")
+TITLES = ("structure", "kind", "matches", "share", "noise", "evidence", "")
 
 
 class Row(NamedTuple):
@@ -48,7 +48,6 @@ class Row(NamedTuple):
             self.words,
             str(self.n_matches),
             f"{100 * self.share:.3g} %",
-            as_length(structure.tolerance),
             as_length(structure.noise_scale),
             "" if self.is_plane else as_number(structure.evidence),
             "stationary" if not self.is_plane and structure.stationary else "",

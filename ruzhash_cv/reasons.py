@@ -34,7 +34,7 @@ _LIKELIER = 1.5
 
 def why_too_few(matches: MatchSet, pixels: tuple[float, float]) -> str:
     """Say why the matches are too few: there are few, they are all the same, or their unit is not the pixel."""
-    reason = f"{matches.n_groups} distinct matches, at least {MIN_MATCHES} are needed"
+    reason = f"{matches.n_groups} distinct {'match' if matches.n_groups == 1 else 'matches'}, at least {MIN_MATCHES} are needed"
     if len(matches) == 0 < len(matches.finite):
         largest = f"{largest_coordinate(min(pixels)):.3g}"
         relative = "" if pixels == (1.0, 1.0) else f" with `pixel` {min(pixels):.3g}"
@@ -106,6 +106,9 @@ def sign_of_focal_length(cameras: Cameras, points1: Array, points2: Array) -> st
         focal, centre = camera.matrix[0, 0], camera.matrix[:2, 2]
         reach = max(np.quantile(np.abs(given - centre).max(axis=1), _MOST), *np.abs(centre))
         if not _SHORTEST < 0.5 * focal / reach < _LONGEST:
+            if np.abs(centre).max() >= reach and _SHORTEST < focal / np.ptp(given, axis=0).max() < _LONGEST:
+                point = ", ".join(f"{value:g}" for value in centre)
+                return f"the {name} camera has its principal point at ({point}), far from its points: is it of this image, in pixels?"
             degrees, than = ("9.5", "less") if focal > reach else ("147", "more")
             return f"the {name} camera sees {than} than {degrees} degrees: is its focal length, {focal:g}, in pixels?"
     return None

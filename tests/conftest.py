@@ -2,6 +2,7 @@
 
 import functools
 import os
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,13 @@ from ruzhash_cv.datasets import ADELAIDERMF_NAMES, AdelaideScene, fetch_adelaide
 matplotlib.use("Agg")
 
 _BESIDE_THE_REPOSITORY = Path(__file__).resolve().parents[1] / ".." / "shared" / "adelaidermf"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what is skipped in a line for each reason, before pytest's last line, which counts."""
+    reasons = Counter(str(report.longrepr[2]) for report in terminalreporter.getreports("skipped"))
+    for reason, number in reasons.most_common():
+        terminalreporter.write_line(f"{number} skipped: {reason.removeprefix('Skipped: ')}")
 
 
 @pytest.fixture(scope="session")

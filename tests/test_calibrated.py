@@ -12,7 +12,15 @@ import numpy as np
 import pytest
 from posed_views import CAMERA1, CAMERA2, POSE, WALL, angles, on_plane, towards, turned, views
 
-from ruzhash_cv import Camera, FilterResult, filter_matches, filter_points, find_essential_matrix
+from ruzhash_cv import (
+    DO_NOT_RECONSTRUCT,
+    NOTHING_SHARED,
+    Camera,
+    FilterResult,
+    filter_matches,
+    filter_points,
+    find_essential_matrix,
+)
 from ruzhash_cv.models import sampson_distance, transfer_error
 from ruzhash_cv.pose import squared_turns
 
@@ -216,6 +224,26 @@ def test_a_focal_length_of_another_unit_is_warned_of(factor: float, angle: str) 
         lambda: find_essential_matrix(*pixels, wrong, None, CAMERA2, None),
     ):
         assert message in said_by(call)[0]
+
+
+def test_a_principal_point_of_another_image_is_warned_of() -> None:
+    wrong = CAMERA1.copy()
+    wrong[:2, 2] = 40_000.0
+    with pytest.warns(
+        UserWarning, match=r"the first camera has its principal point at \(40000, 40000\), far from its points"
+    ):
+        filter_points(*views(depth(200, 0)), cameras=(wrong, CAMERA2))
+
+
+def test_mirrored_planes_of_little_evidence_are_not_warned_of() -> None:
+    """Among matches of pictures that share nothing such a plane is chance."""
+    first, second = np.random.default_rng(0).uniform(0, 1000, (2, 200, 2))
+    second[:14] = first[:14, ::-1] + [3.0, 5.0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = filter_points(first, second)
+    assert NOTHING_SHARED < result.evidence < DO_NOT_RECONSTRUCT
+    assert result.inlier_mask[:14].all()
 
 
 @pytest.mark.parametrize("cameras", [None, (CAMERA1, CAMERA2)])

@@ -36,30 +36,67 @@ def field(output: str, name: str) -> int:
     return int(re.findall(rf"^{name} +(\d+)$", output, re.MULTILINE)[0])
 
 
+def demo_rows(output: str) -> dict[str, list[float]]:
+    """Return the numbers of each row of the demo's first table by method; a threshold or a lowest F1 that is not there is NaN."""
+    table = output.split("ms\n")[1]
+    return {
+        line[2:38].strip(): [float(value.replace("-", "nan")) for value in line[38:].split()]
+        for line in table.splitlines()
+        if line.startswith("  ")
+    }
+
+
 def test_demo_compares_every_method_and_draws_both_images(tmp_path: Path, capsys: Captured, monkeypatch: Patch) -> None:
     titles: list[str] = []
     monkeypatch.setattr(demo_command, "titled", lambda picture, title: titles.append(title) or picture)
     folder = tmp_path / "made" / "on demand"
     assert cli.main(["demo", "--pair", "desk", "-o", str(folder)]) == 0
-    header, *rows = capsys.readouterr().out.splitlines()
-    assert header.split() == ["pair", "method", "matches", "kept", "flagged", "precision", "recall", "F1", "ms"]
-    opencv = [f"{name} {family}" for name in demo_command.OPENCV for family in ("homography", "fundamental")]
-    assert [row[9:37].strip() for row in rows] == ["ruzhash_cv", *opencv]
-    scores = []
-    for row in rows:
-        matches, kept, flagged, precision, recall, f1, milliseconds = map(float, row[37:].split())
-        assert kept + flagged == matches
+    output = capsys.readouterr().out
+    n, share = map(int, re.findall(r"^(\d+) matches, (\d+)% true \(within 3 px\)$", output, re.MULTILINE)[0])
+    rows = demo_rows(output)
+    single = "cv2.RANSAC fundamental", "cv2.USAC_MAGSAC fundamental"
+    assert list(rows) == ["filter_points", "find_fundamental_matrix", *single, demo_command.TURN]
+    for name, (threshold, kept, wrong, recall, f1, lowest, milliseconds) in rows.items():
+        precision = 1 - wrong / kept
         assert f1 == pytest.approx(2 * precision * recall / (precision + recall), abs=2e-3)
-        assert milliseconds > 0
-        scores.append(f1)
-    assert scores[0] > 0.95
-    assert max(scores[1:]) < 0.8
+        assert kept < n
+        assert (kept - wrong) / recall == pytest.approx(share / 100 * n, rel=0.01)
+        assert milliseconds >= 0
+        assert (threshold in demo_command.THRESHOLDS and lowest < f1) == name.startswith("cv2")
+    assert rows["filter_points"][4] > 0.95
+    assert max(rows[name][4] for name in single) < 0.85
+    assert rows[demo_command.TURN][4] > 0.95
     kinds = "", "_structures", "_scores", "_magsac"
     assert {path.name for path in folder.iterdir()} == {f"desk{kind}.jpg" for kind in kinds}
     for path in folder.iterdir():  # small enough for a README
         assert cv2.imread(str(path)).shape[1] == 2 * load_pair("desk").img1.shape[1]
         assert path.stat().st_size < 400_000
-    assert "one fundamental matrix, 3 px, F1 0." in titles[3]
+    assert titles[3].startswith("cv2.USAC_MAGSAC homographies in turn, ")
+
+
+def test_demo_says_where_to_use_what(tmp_path: Path, capsys: Captured) -> None:
+    assert cli.main(["demo", "--pair", "plane", "--pair", "wrong", "-o", str(tmp_path)]) == 0
+    pairs, totals = capsys.readouterr().out.split("mean of the pairs")
+    assert " find_homography is as good." in pairs
+    lost, gained = re.findall(
+        r"^filter_points (?:loses|gains) ([\d.]+) against .+, and takes [\d.e+]+ times", pairs, re.MULTILINE
+    )
+    assert re.search(rf"^use filter_points: wrong \(\+{gained}\)$", totals, re.MULTILINE)
+    assert re.search(rf"^use OpenCV: plane \(-{lost}\)$", totals, re.MULTILINE)
+    means = {
+        line[2:38].strip(): float(line[38:].split()[0]) for line in totals.splitlines()[1:] if line.startswith("  ")
+    }
+    assert means["cv2.USAC_MAGSAC, the better of both"] >= means["cv2.USAC_MAGSAC, one matrix"]
+    assert means["filter_points"] > means["cv2.USAC_MAGSAC, the better of both"]
+
+
+@pytest.mark.parametrize("name", demo_command.CASES)
+def test_matches_of_the_demo_are_what_its_words_say(name: str) -> None:
+    case = demo_command.CASES[name]
+    pair, points = demo_command._matched(case)
+    true = pair.labels(*points, tolerance=case.within) >= 0
+    low, high = {"wrong": (0.04, 0.1)}.get(name, (0.5, 0.9))
+    assert low < true.mean() < high
 
 
 @pytest.mark.parametrize("features", ["sift", "orb"])

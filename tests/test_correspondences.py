@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ruzhash_cv import as_correspondences, select_matches
+from ruzhash_cv import as_correspondences, draw_matches, filter_matches, filter_points, select_matches
 
 KP1 = np.array([[0.0, 1.0], [5.0, 6.0], [7.0, 8.0]])
 KP2 = np.array([[2.0, 2.0], [9.0, 9.5]])
@@ -41,7 +41,7 @@ MASKED = [np.ma.array([0, 1]), np.ma.array([2, 0], mask=[False, True]), np.ma.ar
         INDICES, np.array(INDICES), np.array(INDICES, np.uint8), np.array(INDICES)[None], [tuple(pair) for pair in INDICES],
         memoryview(np.array(INDICES)), COLUMNS, tuple(map(memoryview, COLUMNS)),
         FLAT, tuple(FLAT), objects(FLAT), KNN, np.array(KNN, object), [(match,) for match in FLAT],
-        [[match, cv2.DMatch(0, 0, 9.0), cv2.DMatch(0, 0, 9.5)] for match in FLAT],
+        [[match, cv2.DMatch(0, 0, 9.0)] for match in FLAT],
     ],
 )  # fmt: skip
 def test_every_form_gives_the_same_points(kp: Any, matches: Any) -> None:
@@ -93,6 +93,28 @@ def test_ratio_keeps_rows_whose_best_is_clearly_better_than_their_second() -> No
     # A single keypoint in the second image leaves nothing to test.
     rows = [(cv2.DMatch(0, 0, 1.0),), (cv2.DMatch(1, 0, 1.0),)]
     assert np.isnan(as_correspondences(KP1, KP2[:1], rows, ratio=0.8).points1).all()
+
+
+def test_more_than_two_neighbours_without_a_ratio_are_refused_and_a_result_stands_for_the_best_of_each_row() -> None:
+    rows = [(cv2.DMatch(0, 0, 1.0), cv2.DMatch(0, 1, 2.0), cv2.DMatch(0, 1, 3.0)), (cv2.DMatch(1, 1, 1.0),), ()]
+    for call in (as_correspondences, filter_points, filter_matches):
+        for form in (rows, objects(rows)):
+            with pytest.raises(
+                ValueError, match=r"at most 2 neighbours per row, got 3: give `ratio`, or, .* a flat list"
+            ):
+                call(KP1, KP2, form)
+    flat = [match for row in rows for match in row]
+    assert len(as_correspondences(KP1, KP2, flat)) == 4
+    assert as_correspondences(KP1, KP2, rows, ratio=0.8).points2[0].tolist() == KP2[0].tolist()
+    image = np.zeros((100, 100, 3), np.uint8)
+    assert draw_matches(image, KP1, image, KP2, rows, [True, True, False]).any()
+    assert [match.trainIdx for match in select_matches(rows, [True, True, False])] == [0, 1]
+
+
+def test_an_index_that_no_signed_integer_holds_is_named() -> None:
+    for largest in (2**64 - 1, 2**63):
+        with pytest.raises(IndexError, match=f"`matches` must hold indices of keypoints, got {largest}"):
+            as_correspondences(KP1, KP2, np.array([[0, largest]], np.uint64))
 
 
 def test_matches_of_one_train_image_are_looked_up_whatever_its_number() -> None:

@@ -336,7 +336,7 @@ def test_no_motions_are_an_empty_tuple_with_a_reason() -> None:
     for motions in (nothing.motions, pickle.loads(pickle.dumps(nothing)).motions, copy.deepcopy(nothing).motions):
         assert motions == motions[:1] == ()
         assert list(motions) == []
-        with pytest.raises(IndexError, match="there are no motions: 1 distinct matches, at least 8 are needed"):
+        with pytest.raises(IndexError, match="there are no motions: 1 distinct match, at least 8 are needed"):
             motions[-1]
     assert pickle.loads(pickle.dumps(nothing)) == copy.deepcopy(nothing) == nothing
 

@@ -25,6 +25,16 @@ def test_the_pose_of_a_rigid_scene_is_that_of_the_camera(seed: int) -> None:
     np.testing.assert_array_equal(result.camera_pose(CAMERA, CAMERA2, -len(result.motions)).rotation, rotation)
 
 
+def test_a_pose_is_indexed_as_it_unpacks() -> None:
+    points = np.random.default_rng(0).uniform([-2, -1, 4], [2, 1, 8], (60, 3))
+    pose = filter_points(*views(points)).camera_pose(CAMERA, CAMERA2)
+    rotation, translation = pose
+    assert pose[0] is rotation is pose.rotation
+    assert pose[1] is pose[-1] is translation is pose.translation
+    with pytest.raises(IndexError):
+        pose[2]
+
+
 def test_either_pose_of_a_plane_satisfies_the_epipolar_constraint() -> None:
     points = on_plane(WALL, 150, np.random.default_rng(0))
     rotation, translation = filtered(views(points)).camera_pose(CAMERA, CAMERA2)

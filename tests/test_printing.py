@@ -47,12 +47,12 @@ def test_a_result_prints_counts_and_the_table_of_motions_and_planes_or_why_nothi
         "kept    300",
         "flagged 10",
         "evidence 1230",
-        "structure    kind         matches   share  tolerance     noise  evidence",
-        "motion 0     fundamental      200  66.7 %    1.25 px  0.400 px      1230",
-        "  plane 0:0  homography       120    40 %    3.25 px  0.800 px",
-        "  plane 0:1  homography        20  6.67 %    3.25 px  0.800 px",
-        "motion 1     lone plane        90    30 %   0.500 px  0.100 px      10.0",
-        "motion 2     lone plane        10  3.33 %    3.25 px  0.800 px      90.0  stationary",
+        "structure    kind         matches   share     noise  evidence",
+        "motion 0     fundamental      200  66.7 %  0.400 px      1230",
+        "  plane 0:0  homography       120    40 %  0.800 px",
+        "  plane 0:1  homography        20  6.67 %  0.800 px",
+        "motion 1     lone plane        90    30 %  0.100 px      10.0",
+        "motion 2     lone plane        10  3.33 %  0.800 px      90.0  stationary",
     ]
     assert str(UNDECIDED).splitlines()[3:] == ["reason  3 distinct matches, at least <8> are needed"]
 

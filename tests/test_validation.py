@@ -150,3 +150,11 @@ DAYS = pd.date_range("2020", periods=2)
 def test_arrays_of_other_libraries_that_are_no_points_are_named(value: Any, message: str) -> None:
     with pytest.raises(TypeError if "real" in message else ValueError, match=f"`p` must {message}"):
         as_points(value, "p")
+
+
+def test_object_arrays_of_numbers_are_numbers() -> None:
+    assert np.array_equal(as_points(np.array(POINTS, object), "points"), POINTS)
+    for other in ("1", None, 1j):
+        of_objects = np.array([[0.0, other]], object)
+        with pytest.raises(TypeError, match=r"`points` must be an array of real numbers, got ndarray of"):
+            as_points(of_objects, "points")

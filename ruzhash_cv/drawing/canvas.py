@@ -65,7 +65,7 @@ class Canvas:
 
 
 def lay_out(
-    img1: NDArray[Any], kp1: Keypoints, img2: NDArray[Any], kp2: Keypoints, matches: Matches | None, ratio: float | None,
+    img1: NDArray[Any] | None, kp1: Keypoints, img2: NDArray[Any] | None, kp2: Keypoints, matches: Matches | None, ratio: float | None,
     max_lines: int | None, max_width: int | None,
 ) -> Canvas:  # fmt: skip
     """Return the images side by side at one height, darker and paler so that no colour competes with the lines."""
@@ -82,7 +82,7 @@ def lay_out(
     picture_size = max(h for _, h in sizes), max(_NARROWEST, sizes[0][0] + sizes[1][0]), 3
     picture = np.full(picture_size, _BACKGROUND, np.uint8)
     max_lines = None if max_lines is None else check_int(max_lines, "max_lines", at_least=0)
-    pairs = look_up(kp1, kp2, matches, ratio, ("kp1", "kp2"))
+    pairs = look_up(kp1, kp2, matches, ratio, ("kp1", "kp2"), filtered=True)
     ends = []
     for image, (w, h), offset, points in zip(images, sizes, offsets, (pairs.points1, pairs.points2), strict=True):
         resized = cv2.resize(image, (w, h), interpolation=cv2.INTER_AREA if h < len(image) else cv2.INTER_LINEAR)

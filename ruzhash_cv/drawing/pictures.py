@@ -51,9 +51,9 @@ LINE_OPACITY = 0.55
 
 
 def draw_matches(
-    img1: NDArray[Any],
+    img1: NDArray[Any] | None,
     kp1: Keypoints,
-    img2: NDArray[Any],
+    img2: NDArray[Any] | None,
     kp2: Keypoints,
     matches: Matches | None,
     result_or_mask: Any,
@@ -129,9 +129,9 @@ def draw_matches(
 
 
 def draw_scores(
-    img1: NDArray[Any],
+    img1: NDArray[Any] | None,
     kp1: Keypoints,
-    img2: NDArray[Any],
+    img2: NDArray[Any] | None,
     kp2: Keypoints,
     matches: Matches | None,
     result_or_scores: Any,
@@ -199,9 +199,9 @@ def _colour_bar(canvas: Canvas, low: float, high: float) -> Picture:
 
 
 def draw_structures(
-    img1: NDArray[Any],
+    img1: NDArray[Any] | None,
     kp1: Keypoints,
-    img2: NDArray[Any],
+    img2: NDArray[Any] | None,
     kp2: Keypoints,
     matches: Matches | None,
     result: FilterResult,
@@ -212,7 +212,7 @@ def draw_structures(
 ) -> Picture:
     """Draw each motion and each of its planes in a separate colour, and flagged matches in grey.
 
-    The caption has the kind, the number of matches and the tolerance of each, with the numbers of the printed result: motion 0 is
+    The caption has the kind and the number of matches of each, with the numbers of the printed result: motion 0 is
     `motions[0]`, plane 0:1 is its `planes[1]`.
 
     Parameters
@@ -265,7 +265,6 @@ def groups_of(result: FilterResult, drawn: Mask) -> Iterator[Group]:
         if not row.is_plane:
             markers = itertools.cycle(PLANE_MARKERS)
         stationary = not row.is_plane and row.structure.stationary
-        tolerance = printing.as_length(row.structure.tolerance)
-        text = f"{row.name} {'stationary ' * stationary}{row.words}: {row.n_matches}, tolerance {tolerance}"
+        text = f"{row.name} {'stationary ' * stationary}{row.words}: {row.n_matches}"
         colour, marker = NO_MOTION if stationary else next(colours), next(markers) if row.is_plane else "disc"
         yield Group(np.flatnonzero(kept & row.alone), colour, marker, text, LINE_OPACITY)

@@ -304,7 +304,7 @@ def two_view_geometry(result: FilterResult, matches: Matches, *, only_strongest:
     """
     if not isinstance(result, FilterResult):
         raise TypeError(f"`result` must be a FilterResult, got {type(result).__name__}")
-    indices, _, _ = as_indices(matches)
+    indices, _, _ = as_indices(matches, filtered=True)
     check_same_length(result.inlier_mask, indices, "`result` and `matches`")
     pycolmap = host("pycolmap", "colmap")
     chosen, index = chosen_matches(result, only_strongest), strongest_motion(result)

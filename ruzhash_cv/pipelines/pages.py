@@ -81,15 +81,16 @@ class Pages:
 
     def add(
         self, names: tuple[str, str], points: tuple[Array, Array] | None, result: FilterResult,
-        sizes: tuple[Size, Size] = (None, None),
+        sizes: tuple[Size, Size] = (None, None), left_out: str | None = None,
     ) -> None:  # fmt: skip
-        """Write the page of a pair, and its row; `points` are None if they cannot be read."""
+        """Write the page of a pair, and its row; `points` are None if they cannot be read, `left_out` is why no match is kept."""
         from ruzhash_cv.report.pages import as_script
 
         points = (np.full((len(result.inlier_mask), 2), np.nan),) * 2 if points is None else points
         photos = [self._photo(*side) for side in zip(names, points, sizes, strict=True)]
-        pair, name = pair_as_dict(photos, *points, result), _digest(*names)
-        row = row_as_dict(name, photos, [_thumbnail(photo) for photo in photos], result, pair["columns"]["kept"])
+        pair, name = pair_as_dict(photos, *points, result, left_out), _digest(*names)
+        kept = [0 if left_out else each for each in pair["columns"]["kept"]]
+        row = row_as_dict(name, photos, [_thumbnail(photo) for photo in photos], result, kept, left_out)
         with as_unusable(f"cannot write to {self._path}"):
             write_text(self._path / "pairs" / f"{name}.js", f"hold({as_script(pair)});\n")
             with (self._path / ROWS).open("a", encoding="utf-8") as file:

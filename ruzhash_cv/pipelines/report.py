@@ -11,16 +11,16 @@ from ruzhash_cv.pipelines.files import UnusableFile, as_unusable, check_writable
 from ruzhash_cv.result import FilterResult
 
 Row: TypeAlias = dict[str, Any]
-#: What a report says of each pair's result. `planes` counts those of motions, `tolerance` is that of motion 0.
-RESULT_COLUMNS = "matches", "kept", "motions", "planes", "evidence", "tolerance", "reason", "seconds"
+#: What a report says of each pair's result. `planes` counts those of motions.
+RESULT_COLUMNS = "matches", "kept", "motions", "planes", "evidence", "reason", "seconds"
 
 
-def row_of(result: FilterResult) -> Row:
-    """Return the cells of `RESULT_COLUMNS`, rounded to what they are exact to."""
+def row_of(result: FilterResult, left_out: str | None = None) -> Row:
+    """Return the cells of `RESULT_COLUMNS`, rounded to what they are exact to; of a pair `left_out` for a reason no match is kept."""
     n_planes = sum(len(motion.planes) for motion in result.motions)
-    counts = len(result.inlier_mask), int(result.inlier_mask.sum()), len(result.motions), n_planes
-    tolerance = round(result.motions[0].tolerance, 2) if result.motions else None
-    rest = round(result.evidence, 1), tolerance, result.reason, round(sum(result.seconds.values()), 4)
+    kept = 0 if left_out else int(result.inlier_mask.sum())
+    counts = len(result.inlier_mask), kept, len(result.motions), n_planes
+    rest = round(result.evidence, 1), left_out or result.reason, round(sum(result.seconds.values()), 4)
     return dict(zip(RESULT_COLUMNS, (*counts, *rest), strict=True))
 
 

@@ -17,6 +17,7 @@ from ruzhash_cv._extras import host
 from ruzhash_cv.pipelines.pages import Pages, Size
 from ruzhash_cv.pipelines.pairs import Task, run_pairs
 from ruzhash_cv.pipelines.report import Report, Row, row_of
+from ruzhash_cv.printing import as_number
 from ruzhash_cv.result import FilterResult
 
 Item = TypeVar("Item")
@@ -89,24 +90,34 @@ def run(
     left_out: dict[Names, str] = {}
     answers = run_pairs(_tasks(source, pairs), batch_size=batch_size, **options)
     for batch in _in_batches(_with_bar(answers, progress, len(pairs)), batch_size):
-        entries, rows = [], []
+        entries, rows, reasons = [], [], []
         for pair, result, failed in batch:
             entry, inliers, cells = source.entry(pair, result, not failed and result.evidence >= least_evidence)
             entries.append((pair, entry, failed))
-            rows.append({**cells, **row_of(result)})
+            reasons.append(None if inliers > 0 else _why_left_out(result, cells["inliers"], least_evidence))
+            rows.append({**cells, **row_of(result, reasons[-1])})
             kept, n_matches, n_inliers = kept + (inliers > 0), n_matches + len(result.inlier_mask), n_inliers + inliers
             if failed:
                 left_out[source.names_of(pair)] = str(result.reason)
         # The report comes first: if the run is killed in between, the next one drops these rows and does their pairs again.
         report.add(rows)
         if pages is not None:
-            for pair, result, failed in batch:
+            for (pair, result, failed), reason in zip(batch, reasons, strict=True):
                 sizes = source.size_of(pair, 0), source.size_of(pair, 1)
-                pages.add(source.names_of(pair), None if failed else source.points(pair), result, sizes)
+                pages.add(source.names_of(pair), None if failed else source.points(pair), result, sizes, reason)
         source.write(entries)
     seconds = time.perf_counter() - since
     not_shown = {} if pages is None else pages.not_shown
     return Summary(len(pairs), skipped, kept, n_matches, n_inliers, seconds, left_out, not_shown)
+
+
+def _why_left_out(result: FilterResult, n_inliers: int, least_evidence: float) -> str | None:
+    """Say why nothing is written of a pair; None if the filter kept no match, which the result gives the reason for."""
+    if not result.inlier_mask.any():
+        return None
+    if result.evidence < least_evidence:
+        return f"evidence {as_number(result.evidence)}, below {least_evidence:g}: left out"
+    return f"{n_inliers} inliers, too few: left out"
 
 
 def _tasks(source: Source, pairs: Iterable[Any]) -> Iterator[tuple[Any, ...] | Task]:

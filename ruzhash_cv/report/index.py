@@ -17,13 +17,14 @@ from ruzhash_cv.report.numbers import COLUMNS
 MOST_EVIDENCE = 200
 ROW_HEIGHT = 58
 STYLE = "height: 50px; max-width: 60px; object-fit: cover; margin-right: 3px"
-PICTURES = '<a href="pair.html#<%- id %>">' + "".join(
+PICTURES = '<a href="pair.html#<%- id %>" style="display: flex">' + "".join(
     f'<% if (thumbnail{side}) {{ %><img src="<%- thumbnail{side} %>" alt="" style="{STYLE}"><% }} %>' for side in (1, 2)
 )
 NAMES = (
     '<a href="pair.html#<%- id %>" style="display: block; white-space: normal; overflow-wrap: anywhere; line-height: 1.1">'
     "<%- image1 %><br><%- image2 %></a>"
 )
+REASON = '<div style="white-space: normal; line-height: 1.1"><%- value %></div>'
 TOOLTIP = (
     '<div style="font: 13px sans-serif; padding: 2px 4px"><b>@image1</b><br><b>@image2</b><br>@kept of @matches matches kept'
     "<br>motions: @motions<br>evidence @evidence{0}<br>@reason</div>"
@@ -38,25 +39,25 @@ def widgets() -> dict[str, Any]:
         "words": models.TextInput(title="names or reason contain", **wide),
         "least_kept": models.Slider(title="kept at least", start=0, end=1, step=1, value=0, **wide),
         "least_evidence": models.Slider(title="evidence at least", start=0, end=MOST_EVIDENCE, step=5, value=0, **wide),
-        "states": models.RadioButtonGroup(labels=["all", "decided", "undecided"], active=0),
+        "states": models.RadioButtonGroup(labels=["all", "with matches", "left out"], active=0),
     }
 
 
 def table() -> dict[str, Any]:
     """Return the table of pairs, which a click on a column's title sorts, with its data and the filter of its rows."""
     pairs, shown = models.ColumnDataSource({name: [] for name in COLUMNS}), models.IndexFilter([])
-    pictures, texts = (models.HTMLTemplateFormatter(template=template) for template in (PICTURES, NAMES))
+    pictures, texts, reasons = (models.HTMLTemplateFormatter(template=each) for each in (PICTURES, NAMES, REASON))
     whole, percent = (models.NumberFormatter(format=form, text_align="right") for form in ("0", "0%"))
     number = {"width": 70, "formatter": whole}
     columns = [
-        models.TableColumn(field="id", title="", width=180, sortable=False, formatter=pictures),
+        models.TableColumn(field="id", title="", width=140, sortable=False, formatter=pictures),
         models.TableColumn(field="image1", title="images", width=200, formatter=texts),
         models.TableColumn(field="matches", title="matches", **number),
         models.TableColumn(field="kept", title="kept", **number),
         models.TableColumn(field="share", title="share", width=60, formatter=percent),
         models.TableColumn(field="motions", title="motions", **number),
         models.TableColumn(field="evidence", title="evidence", **number),
-        models.TableColumn(field="reason", title="reason", width=220),
+        models.TableColumn(field="reason", title="reason", width=200, formatter=reasons),
     ]
     drawn = models.DataTable(
         source=pairs, view=models.CDSView(filter=shown), columns=columns, row_height=ROW_HEIGHT, index_position=None, reorderable=False,

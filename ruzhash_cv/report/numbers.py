@@ -25,7 +25,9 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def pair_as_dict(photos: Sequence[Photo], points1: Array, points2: Array, result: FilterResult) -> dict[str, Any]:
+def pair_as_dict(
+    photos: Sequence[Photo], points1: Array, points2: Array, result: FilterResult, left_out: str | None = None
+) -> dict[str, Any]:
     """Return the data of a pair's page, as JSON can hold them; of the rows (n, 2) those with a match.
 
     A column has an entry for each match: `row`: its row in the arrays; `x1` to `y2`: px; `structure`: its row of the table, or the
@@ -55,7 +57,7 @@ def pair_as_dict(photos: Sequence[Photo], points1: Array, points2: Array, result
     return {
         "title": title_of([photo.name for photo in photos]),
         "photos": [vars(photo) for photo in photos],
-        "headline": f"{printing.headline(result)} · evidence {printing.as_number(result.evidence)}",
+        "headline": f"{printing.headline(result)} · {left_out or f'evidence {printing.as_number(result.evidence)}'}",
         "table": printing.table_as_html(result),
         "columns": columns,
         "parts": [{"text": part.text, "colour": css(part.colour)} for part in parts],
@@ -67,14 +69,19 @@ def pair_as_dict(photos: Sequence[Photo], points1: Array, points2: Array, result
 
 
 def row_as_dict(
-    identity: str, photos: Sequence[Photo], thumbnails: Sequence[str], result: FilterResult, kept: Sequence[int]
+    identity: str,
+    photos: Sequence[Photo],
+    thumbnails: Sequence[str],
+    result: FilterResult,
+    kept: Sequence[int],
+    left_out: str | None = None,
 ) -> dict[str, Any]:
     """Return the row of a pair in the index, as JSON can hold it; `kept` has an entry for each match that its page shows."""
     share = round(sum(kept) / max(len(kept), 1), 4)
     n_planes = sum(len(motion.planes) for motion in result.motions)
     counts = len(kept), sum(kept), share, len(result.motions), n_planes
     names = [photo.name for photo in photos]
-    cells = identity, *names, *thumbnails, *counts, round(result.evidence, 1), result.reason or ""
+    cells = identity, *names, *thumbnails, *counts, round(result.evidence, 1), left_out or result.reason or ""
     return dict(zip(COLUMNS, cells, strict=True))
 
 

@@ -19,9 +19,9 @@ from ruzhash_cv.result import FilterResult
 
 def write_html(
     path: str | PathLike[str],
-    img1: NDArray[Any],
+    img1: NDArray[Any] | None,
     kp1: Keypoints,
-    img2: NDArray[Any],
+    img2: NDArray[Any] | None,
     kp2: Keypoints,
     matches: Matches | None,
     result: FilterResult,
@@ -73,7 +73,7 @@ def write_html(
     >>> write_html("matches.html", image, points, image, moved, None, filter_points(points, moved))  # doctest: +SKIP
     """
     images = as_bgr(img1, "img1"), as_bgr(img2, "img2")
-    pairs = look_up(kp1, kp2, matches, ratio, ("kp1", "kp2"))
+    pairs = look_up(kp1, kp2, matches, ratio, ("kp1", "kp2"), filtered=True)
     check_result(result, len(pairs))
     max_size = check_int(max_size, "max_size", at_least=32)
     host("bokeh", "html")

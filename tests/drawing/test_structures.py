@@ -100,8 +100,8 @@ def test_the_legend_has_what_the_result_prints(given: FilterResult, monkeypatch:
     draw(given)
     named = [text for text in legend if text.startswith(("motion", "plane"))]
     for text, row in zip(named, table(given), strict=True):
-        name, kind, matches, _, tolerance, *_, remark = (cell.strip() for cell in row.cells())
-        assert text == f"{' '.join(filter(None, (name, remark, kind)))}: {matches}, tolerance {tolerance}"
+        name, kind, matches, *_, remark = (cell.strip() for cell in row.cells())
+        assert text == f"{' '.join(filter(None, (name, remark, kind)))}: {matches}"
     assert legend[-1] == "10 flagged"
 
 

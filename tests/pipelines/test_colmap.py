@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from refusals import Captured, Patch, refusal
 from two_views import H
 
-from ruzhash_cv import cli, filter_points
+from ruzhash_cv import DO_NOT_RECONSTRUCT, cli, filter_points
 from ruzhash_cv.models.distances import sampson_distance, transfer_error
 from ruzhash_cv.pipelines import Summary, colmap, colmap_database
 from ruzhash_cv.pipelines.colmap import COLUMNS, verify
@@ -161,10 +161,20 @@ def test_pairs_of_few_inliers_or_little_evidence_are_left_out(database: Path, tm
     assert verify(database, n_jobs=1, min_inliers=N_POINTS + 1, report=tmp_path / "report.csv").kept == 0
     assert geometries(database) == {}
     report = rows_of(tmp_path / "report.csv")
+    assert {row["kept"] for row in report} == {"0"}
+    few = [row for row in report if float(row["evidence"]) >= DO_NOT_RECONSTRUCT]
+    assert few
+    assert all(row["reason"] == f"{row['inliers']} inliers, too few: left out" for row in few)
     rows = [(float(row["evidence"]), int(row["image_id1"]), int(row["image_id2"])) for row in report]
     least = np.mean([row[0] for row in sorted(rows)[len(rows) // 2 :][:2]])  # the report rounds
     verify(database, n_jobs=1, least_evidence=least, overwrite=True)
     assert set(geometries(database)) == {(one, two) for evidence, one, two in rows if evidence >= least}
+    done = verify(database, n_jobs=1, least_evidence=least, overwrite=True, report=tmp_path / "again.csv")
+    again = rows_of(tmp_path / "again.csv")
+    assert sum(int(row["kept"]) > 0 for row in again) == done.kept < len(rows)
+    weak = [row["reason"] for row in again if 0 < float(row["evidence"]) < least]
+    assert weak
+    assert all(re.fullmatch(rf"evidence [\d.]+, below {least:g}: left out", reason) for reason in weak)
 
 
 def with_keypoints(database: Path, images: list[Array]) -> None:
@@ -210,7 +220,7 @@ def test_report_has_a_row_for_every_pair(database: Path, tmp_path: Path) -> None
     assert (by_pair[1, 2]["name1"], by_pair[PLANE]["name1"]) == ("view1.jpg", f"view{PLANE[0]}.jpg")
     assert (by_pair[PLANE]["config"], by_pair[NOTHING]["config"]) == ("6", "")
     assert by_pair[NOTHING]["reason"]
-    for name, digits in (("evidence", 1), ("tolerance", 2), ("seconds", 4)):  # numbers are rounded
+    for name, digits in (("evidence", 1), ("seconds", 4)):  # numbers are rounded
         assert max(len(row[name].partition(".")[2]) for row in rows) == digits
 
 
@@ -420,7 +430,7 @@ def test_verified_pairs_are_skipped_and_overwrite_filters_them(database: Path, e
     [
         ("report.txt", "end 'report.txt' in .csv"), ("no/r.csv", "no directory"), ("folder.csv", "it is a directory"),
         ("link.csv", "it is an input"), ("other.csv", "its columns must be image_id1,image_id2,name1"),
-        ("marked.csv", "its columns must be image_id1"), ("short.csv", "its row 1 does not have 14 cells"),
+        ("marked.csv", "its columns must be image_id1"), ("short.csv", "its row 1 does not have 13 cells"),
         ("bytes.csv", "'utf-8' codec can't decode"),
     ],
 )  # fmt: skip

@@ -77,6 +77,17 @@ def test_a_pair_that_could_not_be_read_has_a_row_with_the_reason(tmp_path: Path)
     assert (row["matches"], row["kept"], row["reason"]) == (0, 0, "UnusableFile: <gone>")
 
 
+def test_a_pair_that_is_left_out_keeps_nothing_and_says_why(tmp_path: Path) -> None:
+    with open_pages(tmp_path / "out", None) as pages:
+        pages.add(("a.png", "b.png"), POINTS, CASE.result, left_out="evidence 45.0, below 50: left out")
+    (row,) = held(tmp_path / "out" / "pairs.js")
+    assert (row["matches"], row["kept"], row["share"]) == (200, 0, 0.0)
+    assert row["reason"] == "evidence 45.0, below 50: left out"
+    (pair,) = held(tmp_path / "out" / "pairs" / f"{row['id']}.js")
+    assert pair["headline"].endswith("1 motion · evidence 45.0, below 50: left out") or "motions" in pair["headline"]
+    assert sum(pair["columns"]["kept"]) == CASE.result.inlier_mask.sum()
+
+
 def test_each_pair_has_one_row_also_after_killed_and_repeated_runs(tmp_path: Path) -> None:
     rows = tmp_path / "out" / "pairs.js"
     for cut in (9, 0, 0):

@@ -74,12 +74,12 @@ def test_sliders_leave_out_pairs_of_few_matches_or_evidence(page: Any, slider: i
     assert min(numbers) >= 20
 
 
-def test_undecided_pairs_can_be_listed_alone(page: Any) -> None:
-    page.get_by_text("undecided", exact=True).click()
+def test_pairs_that_are_left_out_can_be_listed_alone(page: Any) -> None:
+    page.get_by_text("left out", exact=True).click()
     assert shown(page) == 1
     assert column(page, 2) == ["5"]
     assert column(page, 7)[0] != ""
-    page.get_by_text("decided", exact=True).click()
+    page.get_by_text("with matches", exact=True).click()
     assert shown(page) == 5
 
 
@@ -101,7 +101,7 @@ def test_the_heat_map_shows_the_pairs_of_the_table_both_ways_round(page: Any) ->
     data = "Bokeh.documents[0].get_model_by_name('map').renderers[0].data_source.data"
     places = set(zip(page.evaluate(f"[...{data}.x]"), page.evaluate(f"[...{data}.y]"), strict=True))
     assert places == {(i, j) for i in range(4) for j in range(4) if i != j}
-    page.get_by_text("undecided", exact=True).click()
+    page.get_by_text("left out", exact=True).click()
     assert set(page.evaluate(f"[...{data}.x]")) == {2, 3}
 
 
@@ -150,6 +150,18 @@ def test_a_changed_address_shows_the_other_pair(page: Any, opened: Opened, folde
     assert other.inner_text("h1") == first[1]
     other.evaluate(f"location.hash = '{second[0]}'")
     other.wait_for_function("title => document.querySelector('h1').textContent == title", arg=second[1])
+
+
+def test_no_column_is_cut_at_1280_px(opened: Opened, folder: Path) -> None:
+    page = opened(folder / "index.html", width=1280)
+    page.locator(".slick-row").first.wait_for()
+    boxes = page.locator(".slick-header-column").evaluate_all("(all) => all.map((one) => one.getBoundingClientRect())")
+    assert len(boxes) == 8
+    table = page.locator("#table").bounding_box()
+    assert max(box["right"] for box in boxes) <= table["x"] + table["width"]
+    cut = "(all) => all.filter((cell) => cell.scrollWidth > cell.clientWidth + 1 || cell.scrollHeight > cell.clientHeight + 1).length"
+    assert page.locator(".slick-cell").evaluate_all(cut) == 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1280
 
 
 def test_on_a_phone_only_the_table_scrolls_sideways_and_no_column_is_cut_off(opened: Opened, folder: Path) -> None:
