@@ -5,6 +5,7 @@ A thing hides everything behind its outline in both images.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 
 import cv2
@@ -56,6 +57,17 @@ BY_HAND = Kind(
 SOLIDS = Kind((cloud,), ("uniform",), (1, 2, 3), (0,), ((100, 400), (25, 120)), (100, 180), (5, 20), (0.3, 1.0))
 
 
+@dataclass(frozen=True)
+class Stage:
+    """A background and its things in both images, who owns each point (0: the background), and which are seen in both."""
+
+    world: World
+    views: tuple[Points, Points]
+    owner: Rows
+    seen: NDArray[np.bool_]
+    to_second: Callable[[Points], Points]
+
+
 def log_uniform(limits: tuple[float, float], rng: np.random.Generator) -> float:
     """A random number between two limits."""
     return float(np.exp(rng.uniform(*np.log(limits))))
@@ -88,6 +100,11 @@ def before_and_after(kind: Kind, n: int, depth: float, K: Matrix, rng: np.random
     return np.array([[centre + width * points, normals], [centre + step + width * after[:n], after[n:]]])
 
 
+def seen_from(K: Matrix, R: Matrix, t: NDArray[np.float64], points: Points) -> Points:
+    """Pixels in the second camera of points in the first camera's frame."""
+    return project(points @ R.T + t, K)
+
+
 def seen_in_both(views: tuple[Points, Points], owner: Rows, facing: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Points that no thing hides in either image; things are numbered from the nearest, 0 is the background."""
     seen = facing & np.isfinite(np.hstack(views)).all(axis=1)
@@ -118,48 +135,56 @@ def on_things(
     return views[0][pairs[:, 0]], views[1][pairs[:, 1]]
 
 
-def draw(kind: Kind, title: str, seed: int, is_bent: bool = False) -> Problem:
-    """One problem; label 1 is the background, each further label a thing. Mismatches crowd in the background."""
-    rng = np.random.default_rng([kind.turn[1], seed])
-    n_things, rate, noise = (
-        kind.things[seed % len(kind.things)],
-        RATES[seed // len(kind.things) % len(RATES)],
-        log_uniform(kind.noise, rng),
-    )
-    bend, mismatches = rng.choice([-1, 1]) * rng.uniform(*BEND) * is_bent, str(rng.choice(kind.mismatches))
-    counts = [int(log_uniform(kind.matches[min(part, 1)], rng)) for part in range(n_things + 1)]
+def stage(kind: Kind, counts: list[int], rng: np.random.Generator) -> Stage:
+    """A scene that shows the background and each thing in both images with as many matches as asked for."""
     while True:
         world, K = kind.worlds[rng.integers(len(kind.worlds))](rng), camera_matrix(rng)
         median = float(np.median(world.points[np.isfinite(project(world.points, K)[:, 0]), 2]))
         R, t = move(str(rng.choice(["narrow", "forward"])), median, rng)
-        depths = np.sort(median * rng.uniform(*DEPTH, n_things))
+        depths = np.sort(median * rng.uniform(*DEPTH, len(counts) - 1))
         parts = [before_and_after(kind, POOL * n, z, K, rng) for n, z in zip(counts[1:], depths, strict=True)]
         still = np.stack([world.points, np.zeros_like(world.points)])
         scene = np.concatenate([np.stack([still, still]), *parts], axis=2)
-        owner = np.repeat(np.arange(n_things + 1), [len(world.points), *(part.shape[2] for part in parts)])
+        owner = np.repeat(np.arange(len(counts)), [len(world.points), *(part.shape[2] for part in parts)])
         eyes = np.stack([np.zeros(3), -R.T @ t])
         facing = ((scene[:, 1] * (scene[:, 0] - eyes[:, None])).sum(axis=2) <= 0).all(axis=0)
-        views = project(scene[0, 0], K), project(scene[1, 0] @ R.T + t, K)
+        to_second = partial(seen_from, K, R, t)
+        views = project(scene[0, 0], K), to_second(scene[1, 0])
         seen = seen_in_both(views, owner, facing)
-        if (np.bincount(owner[seen], minlength=n_things + 1) >= counts).all():
-            break
-    kept = [rng.choice(np.flatnonzero(seen & (owner == part)), n, replace=False) for part, n in enumerate(counts)]
+        if (np.bincount(owner[seen], minlength=len(counts)) >= counts).all():
+            return Stage(world, views, owner, seen, to_second)
+
+
+def mismatches_of(
+    way: str, scene: Stage, kept: list[Rows], count: int, rng: np.random.Generator
+) -> tuple[Points, Points]:
+    """`count` mismatches: uniform, or few on things and the others crowded or repeated in the background."""
+    if way == "uniform":
+        return rng.uniform(0, SIZE, (count, 2)), rng.uniform(0, SIZE, (count, 2))
+    own, still = on_things(kept[1:], scene.views, count, rng), len(scene.world.points)
+    views, total = (scene.views[0][:still], scene.views[1][:still]), sum(map(len, kept)) + count
+    n_others = count - len(own[0])
+    others = wrong_places(way, scene.world, scene.seen[:still], views, scene.to_second, n_others, total, rng)
+    return np.vstack([own[0], others[0]]), np.vstack([own[1], others[1]])
+
+
+def draw(kind: Kind, title: str, seed: int, is_bent: bool = False) -> Problem:
+    """One problem; label 1 is the background, each further label a thing."""
+    rng = np.random.default_rng([kind.turn[1], seed])
+    n_things, rate = kind.things[seed % len(kind.things)], RATES[seed // len(kind.things) % len(RATES)]
+    noise = log_uniform(kind.noise, rng)
+    bend, way = rng.choice([-1, 1]) * rng.uniform(*BEND) * is_bent, str(rng.choice(kind.mismatches))
+    counts = [int(log_uniform(kind.matches[min(part, 1)], rng)) for part in range(n_things + 1)]
+    scene = stage(kind, counts, rng)
+    parts = [np.flatnonzero(scene.seen & (scene.owner == part)) for part in range(n_things + 1)]
+    kept = [rng.choice(rows, n, replace=False) for rows, n in zip(parts, counts, strict=True)]
     true = np.concatenate(kept)
-    n_wrong, still_seen = round(rate / (1 - rate) * len(true)), seen[: len(world.points)]
-    own = on_things(kept[1:], views, n_wrong, rng) if mismatches != "uniform" else (np.zeros((0, 2)),) * 2
-    if mismatches == "uniform":
-        others = tuple(rng.uniform(0, SIZE, (n_wrong, 2)) for _ in views)
-    else:
-        background = views[0][: len(still_seen)], views[1][: len(still_seen)]
-        to_second = lambda points: project(points @ R.T + t, K)  # noqa: E731
-        n_others = n_wrong - len(own[0])
-        others = wrong_places(mismatches, world, still_seen, background, to_second, n_others, len(true) + n_wrong, rng)
+    n_wrong = round(rate / (1 - rate) * len(true))
+    wrong = mismatches_of(way, scene, kept, n_wrong, rng)
     order = rng.permutation(len(true) + n_wrong)
-    labels = np.concatenate([owner[true] + 1, np.zeros(n_wrong, np.intp)])[order]
-    points = [
-        bent(np.vstack([view[true], *wrong]), bend)[order] for view, *wrong in zip(views, own, others, strict=True)
-    ]
-    points1, points2 = (view + rng.normal(0, noise, view.shape) for view in points)
+    labels = np.concatenate([scene.owner[true] + 1, np.zeros(n_wrong, np.intp)])[order]
+    exact = [bent(np.vstack([view[true], of])[order], bend) for view, of in zip(scene.views, wrong, strict=True)]
+    points1, points2 = (view + rng.normal(0, noise, view.shape) for view in exact)
     settings = {"bend": float(bend), "noise": noise, "rate": rate}
     judged = np.ones(len(labels), bool)
     return Problem(str(seed), title, "fundamental", points1, points2, labels, judged, settings=settings)
