@@ -67,8 +67,8 @@ MOST_LINES = {
     "package": 14_972,
     "core": 6_947,
     "tests": 12_791,
-    "benchmarks": 6_787,
-    "tests of benchmarks": 1_138,
+    "benchmarks": 7_105,
+    "tests of benchmarks": 1_219,
 }
 
 
