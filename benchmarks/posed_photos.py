@@ -1,7 +1,8 @@
-"""Photographs of known cameras and of a building: `posed/strecha.npz` and `sceaux_castle` beside the photographs of `photos.py`.
+"""Photographs of known cameras and of a building: `posed` and `sceaux_castle` beside the photographs of `photos.py`.
 
 The poses are those of C. Strecha, W. von Hansen, L. Van Gool, P. Fua, U. Thoennessen, "On benchmarking camera calibration and
-multi-view stereo for high resolution imagery", CVPR 2008; SIFT, ratio test .8. Neither is part of this repository.
+multi-view stereo for high resolution imagery", CVPR 2008, in `strecha.npz`; SIFT, ratio test .8. `strecha_xfeat.npz` has matches of
+XFeat (mutual nearest neighbours), `strecha_lighterglue.npz` XFeat's by LighterGlue. None of these is part of this repository.
 """
 
 import itertools
@@ -12,10 +13,12 @@ from functools import partial
 import cv2
 import numpy as np
 from cache import Arrays, stored
-from geometry import Points
+from geometry import Points, homogeneous
 from matching import RATIO, Image, detect, nearest
 from methods import MANY, opencv
+from numpy.typing import NDArray
 from photos import home, photos
+from pose_scenes import exact_model
 from problems import Cameras, Problem
 
 from ruzhash_cv.datasets import load_pair
@@ -31,16 +34,37 @@ def of_half(items: list[str], half: str) -> list[str]:
     return sorted(items)[::2] if half == "tune" else sorted(items)[1::2]
 
 
-def posed(half: str, per_cell: int = 1) -> Iterator[Problem]:
-    """Pairs of calibrated cameras with surveyed poses; nothing if the file is absent. All matches are labelled true."""
-    path = home().parent / "posed" / "strecha.npz"
-    if path.exists():
-        with np.load(path) as data:
+def posed(half: str, per_cell: int = 1, matches: str = "strecha") -> Iterator[Problem]:
+    """Pairs of calibrated cameras with surveyed poses; nothing if a file is absent. All matches are labelled true."""
+    paths = [home().parent / "posed" / f"{stem}.npz" for stem in ("strecha", matches)]
+    if all(path.exists() for path in paths):
+        with np.load(paths[0]) as data, np.load(paths[1]) as matched:
             for name in of_half([key.removesuffix(":pose") for key in data.files if key.endswith(":pose")], half):
-                matches, (K1, K2), pose = data[f"{name}:matches"], data[f"{name}:cameras"], data[f"{name}:pose"]
-                labels, points = np.ones(len(matches), np.intp), (matches[:, :2], matches[:, 2:])
+                rows, (K1, K2), pose = matched[f"{name}:matches"], data[f"{name}:cameras"], data[f"{name}:pose"]
+                labels, points = np.ones(len(rows), np.intp), np.hsplit(rows.astype(np.float64), 2)
                 cameras = Cameras(K1, K2, pose[:, :3], pose[:, 3])
                 yield Problem(name, "photographed poses", "fundamental", *points, labels, labels > 0, cameras=cameras)
+
+
+def line_distances(problem: Problem) -> NDArray[np.float64]:
+    """The larger distance, of both images, from each point to its true epipolar line in pixels."""
+    cameras = problem.cameras
+    F = exact_model(cameras.K1, cameras.K2, cameras.R, cameras.t)
+    x1, x2 = homogeneous(problem.points1), homogeneous(problem.points2)
+    lines = x1 @ F.T, x2 @ F
+    slopes = np.min([np.hypot(*line[:, :2].T) for line in lines], axis=0)
+    return np.abs((x2 * lines[0]).sum(axis=1)) / slopes
+
+
+def learned(matcher: str, half: str, per_cell: int = 1, within: float = 3.0, beyond: float = 10.0) -> Iterator[Problem]:
+    """The surveyed pairs with matches of "xfeat" or "lighterglue".
+
+    True within and false beyond so many pixels of the true epipolar lines, not judged between them.
+    """
+    for problem in posed(half, per_cell, f"strecha_{matcher}"):
+        distance = line_distances(problem)
+        labels, judged = (distance <= within).astype(np.intp), (distance <= within) | (distance > beyond)
+        yield replace(problem, suite=f"learned, {matcher}, {within:g} px", labels=labels, judged=judged)
 
 
 def near_misses(half: str, per_cell: int = 1, features: str = "sift") -> Iterator[Problem]:

@@ -5,6 +5,8 @@ from functools import partial
 
 import adelaide
 import camera_scenes
+import facades
+import moved_things
 import pair_sets
 import pictured
 import pose_scenes
@@ -21,6 +23,7 @@ PHOTOGRAPHED = {
     for scenes, kinds in {"planes": ("given", "sift", "mutual", "orb"), "rigid": ("given", "sift", "mutual")}.items()
     for features in kinds
 }
+LEARNED = "xfeat", "lighterglue"
 SUITES: dict[str, Callable[[str, int], Iterator[Problem]]] = {
     "adelaidermf": lambda half, per_cell: adelaide.labelled(half),
     **{f"adelaidermf-{name}": lambda half, per_cell, name=name: adelaide.fresh(half, name) for name in ("sift", "orb")},  # type: ignore[misc]
@@ -44,6 +47,15 @@ SUITES: dict[str, Callable[[str, int], Iterator[Problem]]] = {
         for features in ("orb", "mutual-orb")
     },  # type: ignore[misc]
     "posed": posed_photos.posed,
+    **{f"learned-{matcher}": partial(posed_photos.learned, matcher) for matcher in LEARNED},
+    **{
+        f"learned-{matcher}-within-{px}": partial(posed_photos.learned, matcher, within=px, beyond=px)
+        for matcher in LEARNED
+        for px in (3, 5, 10)
+    },
+    "by-hand": moved_things.by_hand,
+    "solids": moved_things.solids,
+    **{f"facades-{way}": partial(facades.facades, way) for way in facades.WAYS},
     "poses": pose_scenes.given,
     "poses-distorted": camera_scenes.distorted,
     "poses-fisheye": camera_scenes.fisheyes,
@@ -82,6 +94,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
         *("near", "near-orb", "near-mutual", "rigid-orb", "rigid-mutual-orb"),
         *(name for name in PHOTOGRAPHED if not name.endswith("given")),
     ),
+    "learned": tuple(f"learned-{matcher}" for matcher in LEARNED),
+    "facades": tuple(f"facades-{way}" for way in facades.WAYS),
     "pairs": ("related", "unrelated", "alike"),
     "false-alarms": ("random-points", "unrelated-photographs"),
     "overlays": ("overlaid", "still"),

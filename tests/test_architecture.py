@@ -71,8 +71,8 @@ MOST_LINES = {
     "package": 16_430,
     "core": 7_950,
     "tests": 13_720,
-    "benchmarks": 6_830,
-    "tests of benchmarks": 1_138,
+    "benchmarks": 7_150,
+    "tests of benchmarks": 1_219,
 }
 
 
