@@ -21,6 +21,7 @@ import numpy as np
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv.core.families.base import Families
 from ruzhash_cv.core.families.epipolar import PARALLAX_SIZE
+from ruzhash_cv.core.families.weighting import noise_scales
 from ruzhash_cv.core.kernels.neighbours import count_own_neighbours, mark_contradicting
 from ruzhash_cv.core.method.matches import MatchSet
 from ruzhash_cv.core.method.parameters import Parameters
@@ -44,11 +45,12 @@ class Opacity:
         """Return it for matches and surfaces.
 
         A mismatch at a distance d from a plane lies within a unit of an epipolar line with probability 2 / pi asin(sqrt 2 unit / d),
-        see `proofs`. Static surfaces are overlays, which hide little.
+        see `proofs`. Static surfaces are overlays, and what is far away is behind everything: neither is contradicted.
         """
         labels, planes = assign(surfaces, matches, families), families.is_plane(surfaces)
         off, chances = labels < 0, np.ones(len(labels))
-        of_planes = np.where(on_surfaces(planes & ~surfaces.stationary, labels, False), labels, -1)
+        hiding = planes & ~surfaces.stationary & ~are_far(surfaces, labels, matches, families, parameters)
+        of_planes = np.where(on_surfaces(hiding, labels, False), labels, -1)
         if planes.any():
             squared = families.squared_residuals(surfaces.take(np.flatnonzero(planes)), matches.data).min(axis=0)
             ratios = np.sqrt(2.0) * matches.unit / np.sqrt(np.maximum(squared, 1e-300))
@@ -71,6 +73,17 @@ class Opacity:
         """Return squared residuals (m, n) of models, which become infinite for matches off surfaces where these are slips."""
         squared[np.ix_(self.are_slips(squared, reach, parameters), self.off)] = np.inf
         return squared
+
+
+def are_far(surfaces: Scene, labels: Rows, matches: MatchSet, families: Families, parameters: Parameters) -> Mask:
+    """Return which planes (k,) are infinitely far for known cameras: a rotation explains their matches, by `labels` (n,)."""
+    far = np.zeros(len(surfaces), bool)
+    for item in np.flatnonzero(families.is_plane(surfaces)).tolist() if matches.calibrated else ():
+        u, _, vt = np.linalg.svd(surfaces.matrices[item].reshape(3, 3))
+        rotation, least = u @ vt * np.linalg.det(u @ vt), parameters.least_noise * matches.unit
+        squared = families[0].squared_residuals(matches.data[labels == item], rotation.reshape(1, 9))
+        far[item] = noise_scales(squared, 2)[0] <= np.sqrt(2.0) * max(float(surfaces.noise[item]), least)
+    return far
 
 
 def contradicting(labels: Rows, matches: MatchSet, least: int) -> Mask:

@@ -5,8 +5,10 @@ from dataclasses import replace
 import naive
 import numpy as np
 import pytest
+from posed_views import CAMERA1, CAMERA2, turned, views
 from stage_cases import in_pixels
 
+from ruzhash_cv import filter_points
 from ruzhash_cv.core.families.base import Models
 from ruzhash_cv.core.method.opacity import Opacity, contradicting, false_motions, own_share, patch_size
 from ruzhash_cv.core.method.parameters import PARAMETERS
@@ -123,3 +125,14 @@ def test_a_motion_is_false_if_it_has_no_evidence_by_patches_of_mismatches(size: 
         assert false_motions(scene, 1000, problem).tolist() == [False, is_false]
     # Patches as large as a structure are no measure.
     assert not false_motions(scene_of([[100.0, 0.0], [300.0, 105.0]], [15.0, 10.0], [0, 0]), 1000, problem).any()
+
+
+def test_few_near_points_before_a_far_background_do_not_contradict_it() -> None:
+    rng = np.random.default_rng(0)
+    pixels = rng.uniform([0, 0], [640, 480], (140, 2))
+    depths = np.append(rng.uniform(2000, 5000, 120), rng.uniform(3, 8, 20))
+    points = np.c_[pixels, np.ones(140)] @ np.linalg.inv(CAMERA1).T * depths[:, None]
+    given = views(points, (turned(0.02, 0.05, -0.01), np.array([0.8, 0.1, 0.2])), noise=0.3)
+    for cameras, least, most in (((CAMERA1, CAMERA2), 0.9, 1.0), (None, 0.0, 0.5)):
+        kept = filter_points(*given, cameras=cameras).inlier_mask[120:].mean()
+        assert least <= kept <= most
