@@ -437,9 +437,9 @@ def test_static_matches_belong_to_a_shift_only_if_its_displacements_reach_down_t
     before_logo = filtered(
         (np.vstack([scene, logo]), np.vstack([near, logo])), n_mismatches=40, seed=seed, keep_stationary=False
     )
-    assert before_logo.inlier_mask[:300].mean() > 0.9  # some of them are seen through the logo
+    assert before_logo.inlier_mask[:300].mean() > 0.95
     assert before_logo.inlier_mask[300:340].mean() < 0.1
-    assert filtered((scene, far), n_mismatches=40, seed=seed, keep_stationary=False).inlier_mask[:300].mean() > 0.95
+    assert filtered((scene, far), n_mismatches=40, seed=seed, keep_stationary=False).inlier_mask[:300].mean() > 0.9
 
 
 @three_seeds
