@@ -30,6 +30,7 @@ from methods import (
     OURS,
     Answer,
     Method,
+    cameras_of,
     effort_methods,
     focal_methods,
     mask_methods,
@@ -41,6 +42,7 @@ from methods import (
     pose_methods,
     sizes_methods,
     video_methods,
+    with_cameras,
 )
 from posed_photos import NEAR_SUITE
 from problems import Problem, first_seed
@@ -187,6 +189,16 @@ def pose_row(problem: Problem, answer: Answer) -> Row:
     return parts | {"f1": f1_of(problem, answer) if wrong else np.nan}
 
 
+def deviation_row(problem: Problem, answer: Answer) -> Row:
+    """The errors of a pose with its cameras in the standard deviations that it says; NaN without a baseline."""
+    row, truth = dict.fromkeys(("rotation", "direction"), np.nan), problem.cameras
+    pose = answer.result.camera_pose(*cameras_of(problem)) if answer.result.motions else None
+    if pose is not None and pose.has_baseline and truth.t.any():
+        row["rotation"] = measures.rotation_angle(pose.rotation, truth.R) / pose.rotation_deviation
+        row["direction"] = measures.direction_angle(pose.translation, truth.t) / pose.direction_deviation
+    return row
+
+
 def pair_row(problem: Problem, answer: Answer) -> Row:
     """How sure it is that two pictures share anything, and how many matches are kept."""
     evidence = answer.result.evidence
@@ -225,7 +237,7 @@ def change_row(problem: Problem, answer: Answer) -> Row:
     row = {}
     for name, (change, seed) in CHANGES.items():
         points1, points2 = change(problem.points1, problem.points2)
-        mask = ours(replace(problem, points1=points1, points2=points2), seed).mask
+        mask = ours(replace(problem, points1=points1, points2=points2, cameras=None), seed).mask
         row[name] = 100 * (mask[: len(answer.mask)] != answer.mask).mean()
     return row
 
@@ -280,8 +292,12 @@ POSES: tuple[Column, ...] = (
 VIDEO: tuple[Column, ...] = (
     ("AUC@10°", "error", partial(auc_at, 10.0), 3), ("flips", "flip", sum, 0), ("median rotation (°)", "rotation", median, 3),
     ("median translation (°)", "translation", median, 2), ("95th percentile", "translation", partial(quantile, 0.95), 1),
-    ("F1 of the mask", "f1", mean, 3), ("has a pose", "found", mean, 3), TIME,
+    ("below 5°", "error", partial(share_below, 5.0), 3), ("F1 of the mask", "f1", mean, 3), ("has a pose", "found", mean, 3), TIME,
 )  # fmt: skip
+DEVIATIONS: tuple[Column, ...] = tuple(
+    (f"{part} within {limit:g}", part, partial(share_below, limit), 2)
+    for part, limit in product(("rotation", "direction"), (1.0, 2.0))
+)
 CALIBRATION: tuple[Column, ...] = (
     ("calibration error", "error", mean, 3), ("wrong among the kept", "wrong_share", mean, 3),
     ("expected", "expected_share", mean, 3), TIME,
@@ -312,6 +328,9 @@ MEASURE: dict[str, Measure] = {
     "poses": Measure(POSED, pose_methods, pose_row, POSES),
     "focal": Measure(("posed",), focal_methods, pose_row, POSES),
     "video": Measure(("video",), video_methods, pose_row, VIDEO),
+    "deviations": Measure(
+        ("posed", "learned", "poses"), lambda: {f"{OURS}, cameras given": with_cameras}, deviation_row, DEVIATIONS
+    ),
     "calibration": Measure(("all",), partial(own_methods, **AT_RATES), calibration_row, CALIBRATION),
     "pairs": Measure(("pairs",), own_methods, pair_row, PAIRS),
     "overlays": Measure(("overlays",), partial(own_methods, dropped={"keep_stationary": False}), overlay_row, OVERLAYS),

@@ -24,6 +24,7 @@ N_EXACT = 300
 REPEATED = 0.4  # at most this share of all matches agrees with each other wrongly
 SHIFTS = np.array([(1, 0), (-1, 0), (2, 0), (-2, 0), (0, 1), (0, -1), (1, 1), (-1, 1)])
 CLEAR = 10.0  # pixels; a mismatch lies at least this far from the true place
+WALKED, WALK_FOCAL, N_CORNERS = (0.016, 0.0, 0.28), 650.0, (500, 100)  # metres; pixels; true matches and mismatches
 
 
 Projection = Callable[[NDArray[np.float64], Matrix], Points]
@@ -115,3 +116,27 @@ def given(
     """`per_cell` pairs of every scene and motion; the halves' seeds never meet."""
     for scene, motion in product(scenes, motions):
         yield from (draw(scene, motion, first_seed(half) + index) for index in range(per_cell))
+
+
+def walk(seed: int) -> Problem:
+    """Two frames of a slow walk ahead along a street: corners on whole pixels, most of which move by one or two."""
+    rng, (n_true, n_false) = np.random.default_rng([6, seed]), N_CORNERS
+    houses = rng.uniform([3, -4, 6], [12, 1.6, 60], (6 * n_true, 3)) * [
+        [rng.choice([-1, 1]), 1, 1] for _ in range(6 * n_true)
+    ]
+    points = np.vstack([houses, rng.uniform([-6, 1.65, 5], [6, 1.65, 40], (2 * n_true, 3))])
+    K, turn = camera_matrix(rng, (WALK_FOCAL, WALK_FOCAL)), np.radians(rng.normal(0, 0.3))
+    R = np.array([[np.cos(turn), 0, np.sin(turn)], [0, 1, 0], [-np.sin(turn), 0, np.cos(turn)]])
+    t = -R @ WALKED
+    both = np.hstack([project(points, K), project(points @ R.T + t, K)])
+    both = rng.permutation(both[np.isfinite(both).all(axis=1)])[:n_true]
+    wrong = rng.uniform(0, SIZE, (n_false, 2))
+    wrong = np.hstack([wrong, wrong + rng.normal(0, 25, wrong.shape)])
+    first, second = np.hsplit(np.rint(np.vstack([both + rng.normal(0, 0.3, both.shape), wrong])), 2)
+    labels, cameras = np.repeat([1, 0], [len(both), n_false]), Cameras(K, K, R, t)
+    return Problem(f"{seed}", "slow walks", "fundamental", first, second, labels, labels >= 0, cameras=cameras)
+
+
+def walks(half: str, per_cell: int) -> Iterator[Problem]:
+    """36 `per_cell` walks."""
+    return (walk(first_seed(half) + index) for index in range(36 * per_cell))

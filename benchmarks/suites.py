@@ -62,6 +62,7 @@ SUITES: dict[str, Callable[[str, int], Iterator[Problem]]] = {
     "poses-sift": lambda half, per_cell: pictured.posed(half, max(1, per_cell // 3), RATIO),
     "poses-sift-without-ratio": lambda half, per_cell: pictured.posed(half, max(1, per_cell // 3), None),
     "video": video,
+    "walks": pose_scenes.walks,
     "building": posed_photos.building,
     "static": posed_photos.static,
     "related": lambda half, per_cell: pair_sets.related(half, 10 * per_cell),

@@ -71,7 +71,7 @@ MOST_LINES = {
     "package": 16_430,
     "core": 7_950,
     "tests": 13_720,
-    "benchmarks": 7_150,
+    "benchmarks": 7_194,  # deviations of poses, and slow walks
     "tests of benchmarks": 1_219,
 }
 

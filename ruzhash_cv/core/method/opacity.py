@@ -153,10 +153,11 @@ def false_motions(scene: Scene, n_tried: int, problem: Problem) -> Mask:
     size = patch_size(data[~holds.any(axis=0)])
     false = (scene.evidences[motions] + n_tests) / size - n_tests <= parameters.motion_cost
     false &= moved & ~false[strongest]
-    alone, first = planes[motions] & moved, holds[strongest]
+    alone, first = planes[motions] & moved & ~false, holds[strongest]
     on_planes = np.asarray(holds[alone].any(axis=0))
-    for item in np.flatnonzero(moved & ~false).tolist():
-        if not planes[motions[strongest]] and item != strongest:
+    # The strongest comes first: what is interleaved with it is no reason to drop it and what is left.
+    for item in sorted(np.flatnonzero(moved & ~false).tolist(), key=lambda item: bool(item != strongest)):
+        if not planes[motions[strongest]] and not false[strongest] and item != strongest:
             false[item] = interleaved(data, holds[item] & ~first, first, unit, parameters, in_either=True)
         if not alone[item] and np.count_nonzero(scene.owners == motions[item]) == 1:
             false[item] |= interleaved(data, holds[item] & ~on_planes, on_planes, unit, parameters)

@@ -109,6 +109,14 @@ def test_a_motion_is_false_if_it_is_interleaved_with_a_rigid_one_in_either_image
     assert false_motions(scene, 1000, problem).tolist() == [False, bool(rigid), False]
 
 
+def test_of_a_rigid_motion_and_a_lone_plane_among_each_other_one_is_left() -> None:
+    lines = on_a_grid(20, np.zeros(2), np.array([100.0, 0.0]))
+    plane = on_a_grid(15, np.array([5.0, 5.0]), np.array([100.0, 7.0]))
+    scene = scene_of([[100.0, 0.0], [100.0, 7.0]], [90.0] * 2, [1, 0])
+    problem = Problem(in_pixels(np.vstack([lines, plane])), np.zeros((0, 4)), families_of("auto"), PARAMETERS)
+    assert false_motions(scene, 1000, problem).tolist() == [True, False]
+
+
 @pytest.mark.parametrize("size", [1, 3])
 def test_a_motion_is_false_if_it_has_no_evidence_by_patches_of_mismatches(size: int) -> None:
     first = on_a_grid(20, np.zeros(2), np.array([100.0, 0.0]))
