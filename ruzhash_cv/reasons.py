@@ -12,6 +12,7 @@ from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv._validation import largest_coordinate
 from ruzhash_cv.cameras import Camera, Cameras
 from ruzhash_cv.core.families import FAMILIES, RAY_FAMILIES
+from ruzhash_cv.core.families.base import TwoViewFamily
 from ruzhash_cv.core.method.estimate import Estimate
 from ruzhash_cv.core.method.fits import log_likelihoods, refine, refined_samples
 from ruzhash_cv.core.method.matches import MatchSet, floored
@@ -157,15 +158,23 @@ def sign_of_other_cameras(estimate: Estimate, motion: int) -> str | None:
     weighted, none = replace(matches, weights=matches.weights * np.minimum(of_motion, 1.0)), np.zeros((0, 9))
     # The members of a motion that is wrong are few of the true matches: what belongs to no other motion counts.
     counted = replace(matches, weights=matches.weights * (1.0 - np.minimum(of_any - of_motion, 1.0)))
-    limit, squared = np.full(1, matches.unit), list[Array]()
-    for family in (RAY_FAMILIES["essential"], FAMILIES["fundamental"]):
-        models, _, near = refined_samples(none, labels, weighted, family, parameters, np.random.default_rng(0))
+
+    def explained(family: TwoViewFamily, models: Array) -> Array:
+        """Squared residuals (n,) to the likeliest of models, or of samples if there are none."""
         if len(models) == 0:
+            models, _, near = refined_samples(none, labels, weighted, family, parameters, np.random.default_rng(0))
+            models = models[np.argsort(-log_likelihoods(near, weighted.weights, matches.unit, 1))[:1]]
+        refined, _ = refine(family, models, counted, np.full(len(models), matches.unit), parameters)
+        return np.asarray(family.squared_residuals(matches.data, refined).min(axis=0, initial=np.inf))
+
+    of_any_camera = explained(FAMILIES["fundamental"], none)
+    # The motion's matrix is the likeliest essential one as a rule: samples are drawn only if it gives reason to warn.
+    for models in (none if is_plane else scene.matrices[[motion]], none):
+        given, n = explained(RAY_FAMILIES["essential"], models), float(weighted.weights.sum())
+        reason = _sign_of_likelier(given, of_any_camera, counted.weights, n, estimate)
+        if reason is None:
             return None
-        best = models[[log_likelihoods(near, weighted.weights, matches.unit, 1).argmax()]]
-        squared.append(family.squared_residuals(matches.data, refine(family, best, counted, limit, parameters)[0])[0])
-    given, any_camera = squared
-    return _sign_of_likelier(given, any_camera, counted.weights, float(weighted.weights.sum()), estimate)
+    return reason
 
 
 def sign_of_other_camera_matrices(estimate: Estimate, motion: int, squared: Array) -> str | None:

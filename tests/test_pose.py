@@ -7,7 +7,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from posed_views import CAMERA1 as CAMERA
-from posed_views import CAMERA2, POSE, TURN, WALL, angles, filtered, on_plane, pose_error, seen, towards, turned, views
+from posed_views import (
+    CAMERA2,
+    POSE,
+    TURN,
+    WALL,
+    angles,
+    behind,
+    filtered,
+    on_plane,
+    pose_error,
+    seen,
+    towards,
+    turned,
+    views,
+)
 
 from ruzhash_cv import filter_points, find_fundamental_matrix
 from ruzhash_cv.models import sampson_distance
@@ -66,8 +80,10 @@ def test_of_many_matches_a_part_is_searched_and_the_pose_is_fitted_to_all(monkey
 def test_each_of_two_motions_has_a_pose_of_its_own() -> None:
     """Though of all matches, which five are drawn from, most belong to the larger one."""
     rng, poses = np.random.default_rng(0), (POSE, (turned(0.1, 0.1, 0.6), towards(0.2, -0.9, 0.1)))
-    scenes = [on_plane(WALL, n, rng, 0.5, 1.2) for n in (300, 150)]
-    result = filtered(*(views(scene, pose, noise=0.3) for scene, pose in zip(scenes, poses, strict=True)))
+    scene, thing = on_plane(WALL, 400, rng, 0.5, 1.2), on_plane(WALL, 150, rng, 0.5, 1.2) * [0.5, 0.5, 1.0]
+    first, mover = (views(points, pose, noise=0.3) for points, pose in zip((scene, thing), poses, strict=True))
+    visible = behind(first, mover, 15.0)
+    result = filtered((first[0][visible], first[1][visible]), mover)
     assert len(result.motions) >= 2
     for motion, pose in enumerate(poses):
         assert pose_error(result, pose, motion) < 3.0

@@ -379,6 +379,7 @@ def write_model(folder: Path, names: Sequence[str], distortion: float) -> Path:
     return folder
 
 
+@pytest.mark.filterwarnings("ignore:a fundamental matrix, of any cameras")  # the scene is of others
 def test_points_are_undistorted_by_the_cameras_of_a_reconstruction(files: list[Path], tmp_path: Path) -> None:
     keypoints, pairs, matches = scene()
     model = write_model(tmp_path / "model", pairs[0], -0.1)

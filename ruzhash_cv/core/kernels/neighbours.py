@@ -1,7 +1,7 @@
 """Nearest neighbours among matches of surfaces, by points sorted along x."""
 
 import cython
-from cython import Py_ssize_t, double, p_Py_ssize_t, uchar
+from cython import Py_ssize_t, cast, double, p_Py_ssize_t, uchar
 from cython.cimports.libc.math import INFINITY
 
 #: So many of a plane's matches show where it is, and so many companions keep a match from contradicting it.
@@ -81,9 +81,12 @@ def closest_of(data: double[:, ::1], image: Py_ssize_t, row: Py_ssize_t, others:
     square: double
     least: double = INFINITY
     for place in range(N_NEAR):
-        if others[place] >= 0:
-            dx = data[others[place], 2 * image] - data[row, 2 * image]
-            dy = data[others[place], 2 * image + 1] - data[row, 2 * image + 1]
+        other = cast(Py_ssize_t, others[place])
+        if other >= 0:
+            dx, dy = (
+                data[other, 2 * image] - data[row, 2 * image],
+                data[other, 2 * image + 1] - data[row, 2 * image + 1],
+            )
             square = dx * dx + dy * dy
             if square < least:
                 least = square

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ruzhash_cv._arrays import Array, Mask, Rows
+from ruzhash_cv._arrays import RAYS1, RAYS2, Array, Mask, Rows
 from ruzhash_cv.core.families.base import Families
 from ruzhash_cv.core.families.epipolar import PARALLAX_SIZE
 from ruzhash_cv.core.families.weighting import noise_scales
@@ -77,11 +77,18 @@ class Opacity:
 
 def are_far(surfaces: Scene, labels: Rows, matches: MatchSet, families: Families, parameters: Parameters) -> Mask:
     """Return which planes (k,) are infinitely far for known cameras: a rotation explains their matches, by `labels` (n,)."""
-    far = np.zeros(len(surfaces), bool)
-    for item in np.flatnonzero(families.is_plane(surfaces)).tolist() if matches.calibrated else ():
-        u, _, vt = np.linalg.svd(surfaces.matrices[item].reshape(3, 3))
-        rotation, least = u @ vt * np.linalg.det(u @ vt), parameters.least_noise * matches.unit
-        squared = families[0].squared_residuals(matches.data[labels == item], rotation.reshape(1, 9))
+    far, counts = np.zeros(len(surfaces), bool), np.bincount(labels + 1, minlength=len(surfaces) + 1)[1:]
+    if not matches.calibrated:
+        return far
+    for item in np.flatnonzero(families.is_plane(surfaces) & (counts >= parameters.neighbourhoods[0])).tolist():
+        data, least = matches.data[labels == item], parameters.least_noise * matches.unit
+        # The rotation of least squares between unit rays (Kabsch, Acta Crystallographica A32, 1976).
+        first, second = (
+            rays / np.linalg.norm(rays, axis=1, keepdims=True) for rays in (data[:, RAYS1], data[:, RAYS2])
+        )
+        u, _, vt = np.linalg.svd(second.T @ first)
+        rotation = u * [1.0, 1.0, np.linalg.det(u @ vt)] @ vt
+        squared = families[0].squared_residuals(data, rotation.reshape(1, 9))
         far[item] = noise_scales(squared, 2)[0] <= np.sqrt(2.0) * max(float(surfaces.noise[item]), least)
     return far
 
@@ -129,10 +136,10 @@ def own_share(points: Array, members: Mask, around: Mask, same: float) -> float:
 def false_motions(scene: Scene, n_tried: int, problem: Problem) -> Mask:
     """Return which models (k,) of a scene belong to motions that are no structures.
 
-    Motions beside the strongest one that moved are false if they are interleaved with it and it is rigid, and if they have no evidence
-    for the `n_tried` models when a patch of matches counts once. Patches are measured among the unexplained matches, unless they are
-    so large that the strongest one would have no evidence either. A rigid motion without planes is false if it is interleaved with lone
-    planes.
+    Motions beside the strongest one that moved are false if they are interleaved with it and it is rigid, and if their evidence for the
+    `n_tried` models does not exceed `motion_cost` when a patch of matches counts once. Patches are measured among the unexplained
+    matches, unless they are so large that the strongest one would be false, too. A rigid motion without planes is false if it is
+    interleaved with lone planes.
     """
     matches, _, families, parameters = problem
     motions, planes, data, unit = scene.motions(), families.is_plane(scene), matches.coordinates, matches.unit
@@ -144,7 +151,7 @@ def false_motions(scene: Scene, n_tried: int, problem: Problem) -> Mask:
     strongest = int(np.where(moved, holds @ matches.weights, -1.0).argmax())
     n_tests = np.log(max(matches.n_groups, 1) * n_tried)
     size = patch_size(data[~holds.any(axis=0)])
-    false = (scene.evidences[motions] + n_tests) / size <= n_tests
+    false = (scene.evidences[motions] + n_tests) / size - n_tests <= parameters.motion_cost
     false &= moved & ~false[strongest]
     alone, first = planes[motions] & moved & ~false, holds[strongest]
     on_planes = np.asarray(holds[alone].any(axis=0))

@@ -98,7 +98,7 @@ class Parameters:
         "share",
     )
     held_ratio: float = _number(
-        1.5, "how many times likelier each match of a motion's plane may be with another matrix than with the motion's"
+        1.35, "how many times likelier each match of a motion's plane may be with another matrix than with the motion's"
     )
     planes_share: float = _number(
         0.95, "least share of a motion's matches that planes must hold to replace it", "share"

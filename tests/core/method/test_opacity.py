@@ -128,11 +128,11 @@ def test_a_motion_is_false_if_it_has_no_evidence_by_patches_of_mismatches(size: 
     problem = Problem(
         in_pixels(np.vstack([first, beside, mismatches])), np.zeros((0, 4)), families_of("auto"), PARAMETERS
     )
-    for evidence, is_false in ((10.0, size == 3), (100.0, False)):
+    for evidence, is_false in ((15.0, size == 3), (100.0, False), (0.5 * PARAMETERS.motion_cost, True)):
         scene = scene_of([[100.0, 0.0], [300.0, 105.0]], [500.0, evidence], [0, 0])
         assert false_motions(scene, 1000, problem).tolist() == [False, is_false]
     # Patches as large as a structure are no measure.
-    assert not false_motions(scene_of([[100.0, 0.0], [300.0, 105.0]], [15.0, 10.0], [0, 0]), 1000, problem).any()
+    assert not false_motions(scene_of([[100.0, 0.0], [300.0, 105.0]], [15.0, 12.0], [0, 0]), 1000, problem).any()
 
 
 def test_few_near_points_before_a_far_background_do_not_contradict_it() -> None:

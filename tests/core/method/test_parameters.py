@@ -34,11 +34,17 @@ NOT_TUNED = {
     "_SOME", "_BLOCK", "_FEW_ROWS", "_WIDTH", "_NO_GROUP", "_REPEATED", "_COLLINEAR", "_FLIPPED", "_GOOD",
     "_MOST_SEARCHED", "_MOST_DEGENERATE", "_PRIOR", "_NEGLIGIBLE", "_REACH", "_LEAST_REACH", "_WIDEST", "MORE_THAN_HALF",
     "MAX_MOTIONS", "MAX_PLANES", "_N_FITS", "_N_PERIODS", "_N_NARROWER", "_N_PLANES", "_N_POSED", "_LEAST_PROBABILITY", "_UNLIKE",
-    "_NOISY_SIZE", "_LEAST_SIZE", "_LARGEST_SIZE",
+    "_NOISY_SIZE", "_LEAST_SIZE", "_LARGEST_SIZE", "DO_NOT_RECONSTRUCT", "_ROUNDING", "_WHOLE",
     "_FEW", "GIVEN", "MOST_SAMPLES", "_NOTHING", "_ZERO", "ZERO", "ROBUST_METHODS", "THRESHOLD", "ESSENTIAL_THRESHOLD",
 }  # fmt: skip
 #: What is tuned, and stands in a module all the same: it should be among the parameters.
-NOT_YET_PARAMETERS = {"core.method.surfaces": {"_N_NEAR"}}
+NOT_YET_PARAMETERS = {
+    "core.method.surfaces": {"_N_NEAR"},
+    "core.method.opacity": {"_N_NEAR"},
+    "core.method.matches": {"_ROUNDED_SHARE"},
+    "core.method.bending": {"_MOST"},
+    "pose": {"_FAR"},
+}
 
 
 def on_grid(data: np.ndarray, spacing: float) -> np.ndarray:
