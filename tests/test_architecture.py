@@ -68,10 +68,10 @@ HOSTS = {"hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 16_430,
-    "core": 7_950,
-    "tests": 13_720,
-    "benchmarks": 7_150,
+    "package": 16_360,
+    "core": 7_881,
+    "tests": 13_626,
+    "benchmarks": 7_145,
     "tests of benchmarks": 1_219,
 }
 
