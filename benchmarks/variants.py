@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ruzhash_cv import FilterResult, filtering
 from ruzhash_cv.core.forests.ruzhash import RuzHashForest
+from ruzhash_cv.core.method.bending import STRAIGHT
 from ruzhash_cv.core.method.evidence import chosen_structures
 from ruzhash_cv.core.method.law import probabilities_of
 from ruzhash_cv.core.method.matches import match_weights
@@ -188,7 +189,7 @@ RULES: dict[str, Variant] = {
         moves_as_others=lambda surfaces, *_: surfaces.stationary & False
     ),
     "motions: none but those that the search selects": replacing(
-        find_motions=lambda surfaces, *_: ([], np.full(len(surfaces), -1), np.zeros((0, 9)))
+        find_motions=lambda surfaces, *_: ([], np.full(len(surfaces), -1), np.zeros((0, 9)), STRAIGHT)
     ),
     "motions: likeliest matrix, whatever it misses": replacing(ranked=lambda of, *_: np.argsort(-of, kind="stable")),
     "motions: no likeliest matrix": replacing(with_best_matrices=lambda scene, pool, *_: (scene, pool)),

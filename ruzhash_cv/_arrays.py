@@ -15,7 +15,7 @@ Mask = NDArray[np.bool_]
 T = TypeVar("T")
 
 #: Columns of correspondences: coordinates of both points; where cameras are known, rays of both too, see `models.linear`.
-COORDINATES, POINT2, RAYS1, RAYS2 = slice(0, 4), slice(2, 4), slice(4, 7), slice(7, 10)
+COORDINATES, RAYS1, RAYS2 = slice(0, 4), slice(4, 7), slice(7, 10)
 
 
 class cached(Generic[T]):  # noqa: N801

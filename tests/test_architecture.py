@@ -68,8 +68,8 @@ HOSTS = {"hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 16_430,
-    "core": 7_950,
+    "package": 16_410,
+    "core": 7_935,
     "tests": 13_720,
     "benchmarks": 7_194,  # deviations of poses, and slow walks
     "tests of benchmarks": 1_219,

@@ -20,29 +20,20 @@ from ruzhash_cv.core.method.scene import Structures, held_by
 from ruzhash_cv.core.method.scores import Scores, score
 
 
-def find_repetitions(
-    matches: MatchSet, within: Mask, planes: Mask, stationary: Mask, parameters: Parameters
-) -> tuple[Mask, Mask]:
+def find_repetitions(matches: MatchSet, within: Mask, planes: Mask, parameters: Parameters) -> tuple[Mask, Mask]:
     """Return which structures are interleaved with stronger ones and compete with them for keypoints, and which planes overlap.
 
     `within` (k, n) says which matches structures hold, strongest first, `planes` (k,) which of these may overlap. Returns which
-    structures are repetitions (k,), and which planes overlap (k, k): the smaller of the two is interleaved with the larger. What is
-    small beside `stationary` matches (k,) is no repetition for that: these may be an overlay.
+    structures are repetitions (k,), and which planes overlap (k, k): the smaller of the two is interleaved with the larger.
     """
     data, stronger = matches.coordinates, np.tri(len(planes), k=-1)
     members, sizes, near = _within_bounds(data, within)
     near_others = _are_enough((near * stronger).sum(axis=2), sizes, stronger @ sizes, parameters)
     repeated, held = np.zeros(len(planes), bool), np.zeros(len(data), bool)
-    rivals, counts = competing(members, matches, parameters)
-    slips = rivals & (counts[:, None] < parameters.small_share * counts)
-    for structure in range(len(planes)) if near_others.any() or slips.any() else ():
+    for structure in range(len(planes)) if near_others.any() else ():
         left = within[structure] & ~held
-        if (slips[structure, :structure] & ~repeated[:structure]).any():
-            repeated[structure] = True
-        elif near_others[structure] or repeated.any():
-            moved = held & ~within[:structure][stationary[:structure]].any(axis=0)
-            small = bool(planes[structure] and left.sum() < parameters.small_share * moved.sum())
-            repeated[structure] = repeated_beside(matches, left, held, parameters, small=small).any()
+        if near_others[structure] or repeated.any():
+            repeated[structure] = are_repeated(matches, left, held, parameters)
         held |= left & ~repeated[structure]
     if repeated.any():
         members, sizes, near = _within_bounds(data, within & ~repeated[:, None])
@@ -54,20 +45,20 @@ def find_repetitions(
     return repeated, np.asarray(overlapping | overlapping.T)
 
 
-def competing(members: Mask, matches: MatchSet, parameters: Parameters) -> tuple[Mask, Array]:
-    """Return which structures (k, k) with matches `members` (k, n) compete, and how many keypoints (k,) each has.
+def competing(members: Mask, matches: MatchSet, parameters: Parameters) -> Mask:
+    """Return which structures (k, k) with matches `members` (k, n) compete.
 
     Many matches of the smaller end at keypoints of the larger. They are copies of one object, or the smaller repeats a texture.
     """
-    (k, _), counts = members.shape, members.sum(axis=1).astype(np.float64)
+    k, counts = len(members), members.sum(axis=1)
     shared, sizes = np.zeros((k, k)), np.minimum(counts, counts[:, None])
     for numbers in matches.keypoints:
         ends = np.zeros((k, numbers.max(initial=0) + 1))
         rows, columns = np.nonzero(members)
         ends[rows, numbers[columns]] = 1.0
-        shared, counts = np.maximum(shared, ends[:, numbers] @ members.T), np.minimum(counts, ends.sum(axis=1))
+        shared = np.maximum(shared, ends[:, numbers] @ members.T)
     many = (shared > PARALLAX_SIZE) & (shared >= parameters.taken_share * sizes)
-    return np.asarray((many | many.T) & ~np.eye(k, dtype=bool)), counts
+    return np.asarray((many | many.T) & ~np.eye(k, dtype=bool))
 
 
 def _within_bounds(data: Array, within: Mask) -> tuple[Mask, Array, Array]:
@@ -86,14 +77,11 @@ def _are_enough(n_near: Array, n_own: Array, n_others: Array, parameters: Parame
     return np.asarray(((n_own > 1) & (n_near > least * (n_near + n_own))).any(axis=0))
 
 
-def repeated_beside(
-    matches: MatchSet, members: Mask, others: Mask, parameters: Parameters, *, small: bool = False
-) -> Mask:
-    """Return matches `members` (n,) if they are interleaved with `others` and compete with them, or are `small`; else none."""
+def are_repeated(matches: MatchSet, members: Mask, others: Mask, parameters: Parameters) -> bool:
+    """Return whether matches `members` (n,) are interleaved with `others` and share keypoints with them."""
     numbered = matches.keypoints
     shared = (np.bincount(numbers[others], minlength=numbers.max() + 1)[numbers[members]].any() for numbers in numbered)
-    competes = small or any(shared)
-    return members & (competes and interleaved(matches.coordinates, members, others, matches.unit, parameters))
+    return any(shared) and interleaved(matches.coordinates, members, others, matches.unit, parameters)
 
 
 def drop_repetitions(
@@ -105,7 +93,7 @@ def drop_repetitions(
         return structures, np.zeros((len(structures), len(structures)), bool), scores
     within = held_by(structures, matches, families)
     planes = families.is_plane(structures) & ~structures.stationary & (families.motion_id is not None)
-    repeated, overlapping = find_repetitions(matches, within, planes, structures.stationary, parameters)
+    repeated, overlapping = find_repetitions(matches, within, planes, parameters)
     if repeated.any():
         structures = structures.take(np.flatnonzero(~repeated))
         scores = scored_without(np.asarray(within.any(axis=0)), structures, scores, problem, rng)

@@ -17,7 +17,7 @@ from ruzhash_cv._arrays import COORDINATES, Array, Mask, Rows, cached
 from ruzhash_cv.core.families.base import Families
 from ruzhash_cv.core.method.bending import STRAIGHT, Lens
 from ruzhash_cv.core.method.competition import drop_repetitions, scored_without
-from ruzhash_cv.core.method.fits import noise_scales, refine, refine_structures
+from ruzhash_cv.core.method.fits import refine, refine_structures
 from ruzhash_cv.core.method.law import probabilities_of, tail_shares
 from ruzhash_cv.core.method.matches import MatchSet
 from ruzhash_cv.core.method.motions import with_best_matrices, with_motions
@@ -162,14 +162,8 @@ def moves_as_others(surfaces: Scene, scene: Scene, problem: Problem) -> Mask:
     tolerances = parameters.tolerance_scales * np.maximum(others.noise, least)
     narrow = replace(others, tolerances=np.minimum(tolerances, others.tolerances))
     of_others = held_by(narrow, matches, families)
-    # A wide structure predicts whatever moved little, unless it is a plane that itself moved by less than its noise.
-    displaced = np.where(of_others, families.squared_residuals(others, matches.unmoved()), np.inf)
-    hardly_moved = families.is_plane(others) & (noise_scales(displaced, 2) <= np.maximum(others.noise, least))
-    hardly_moved &= others.noise <= matches.unit
-    # Noise is a length, and a density of points falls with its square.
-    precise = others.noise <= np.sqrt(2.0) * np.maximum(surfaces.noise, least)[:, None]
     held = held_by(surfaces, matches, families) * matches.weights
-    both = (held @ of_others.T) * (precise | hardly_moved)
+    both = held @ of_others.T
     both *= families.is_plane(others) | reaches_down(both, of_others, matches, parameters)
     moved &= both.max(axis=1) >= 0.5 * held.sum(axis=1)
     return moved
@@ -179,12 +173,12 @@ def reaches_down(still: Array, of_others: Mask, matches: MatchSet, parameters: P
     """Return whether the displacements of other structures (m,) reach down to static matches, whose weights (k, m) they predict.
 
     Every static match lies on the epipolar lines of a camera that only shifted. It belongs to the scene if other matches of the scene
-    moved little too: displacements of a scene are about as dense just above the static ones' as below.
+    moved little too, at least half as many: displacements of a scene are about as dense just above the static ones' as below.
     """
     moves = np.abs(matches.data - matches.unmoved())[:, COORDINATES].max(axis=1) / matches.unit
     narrow = float(parameters.scales[-1])
     beside = of_others @ (matches.weights * ((moves > narrow) & (moves <= 3.0 * narrow)))
-    return np.asarray(parameters.held_ratio * beside >= still)
+    return np.asarray(beside >= 0.5 * still)
 
 
 def fitted_to_all(scene: Scene, matches: MatchSet, families: Families, parameters: Parameters) -> Scene:

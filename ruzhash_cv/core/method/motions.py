@@ -75,7 +75,7 @@ def find_motions(
     lens = lens_of_planes(surfaces, labels, matches, families, parameters)
     opacity = Opacity.of(surfaces, matches, families, parameters)
     weights, left = np.where(opacity.contradict, 0.0, matches.weights), on_surfaces(moved, labels, True)
-    copies, _ = competing((labels == np.arange(len(surfaces))[:, None]) & planes[:, None], matches, parameters)
+    copies = competing((labels == np.arange(len(surfaces))[:, None]) & planes[:, None], matches, parameters)
     own, is_explained = own_matrices(np.where(left, labels, -1), problem, rng), tried.ended == EXPLAINED
     pool = np.vstack([plane_candidates(surfaces, left, problem, rng), own, tried.motions])
     n_samples = 0 if is_explained and len(pool) else parameters.motion_samples

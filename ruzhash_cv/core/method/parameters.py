@@ -92,11 +92,6 @@ class Parameters:
         "matches are interleaved with others if these are their nearest neighbours this often, as a share of chance",
         "share",
     )
-    small_share: float = _number(
-        0.25,
-        "a repetition with fewer matches than this share of the stronger structures' need not compete for keypoints",
-        "share",
-    )
     held_ratio: float = _number(
         1.35, "how many times likelier each match of a motion's plane may be with another matrix than with the motion's"
     )
