@@ -136,10 +136,10 @@ def own_share(points: Array, members: Mask, around: Mask, same: float) -> float:
 def false_motions(scene: Scene, n_tried: int, problem: Problem) -> Mask:
     """Return which models (k,) of a scene belong to motions that are no structures.
 
-    Motions beside the strongest one that moved are false if they are interleaved with it and it is rigid, and if their evidence for the
-    `n_tried` models does not exceed `motion_cost` when a patch of matches counts once. Patches are measured among the unexplained
-    matches, unless they are so large that the strongest one would be false, too. A rigid motion without planes is false if it is
-    interleaved with lone planes.
+    Motions beside the strongest one that moved are false if they are interleaved with it and it is rigid, and if they have no evidence
+    for the `n_tried` models when a patch of matches counts once: beside a rigid one a lone plane's must exceed `motion_cost`. Patches
+    are measured among the unexplained matches, unless they are so large that the strongest one would be false, too. A rigid motion without
+    planes is false if it is interleaved with lone planes.
     """
     matches, _, families, parameters = problem
     motions, planes, data, unit = scene.motions(), families.is_plane(scene), matches.coordinates, matches.unit
@@ -151,7 +151,8 @@ def false_motions(scene: Scene, n_tried: int, problem: Problem) -> Mask:
     strongest = int(np.where(moved, holds @ matches.weights, -1.0).argmax())
     n_tests = np.log(max(matches.n_groups, 1) * n_tried)
     size = patch_size(data[~holds.any(axis=0)])
-    false = (scene.evidences[motions] + n_tests) / size - n_tests <= parameters.motion_cost
+    needed = np.where(planes[motions] & ~planes[motions[strongest]], parameters.motion_cost, 0.0)
+    false = (scene.evidences[motions] + n_tests) / size - n_tests <= needed
     false &= moved & ~false[strongest]
     alone, first = planes[motions] & moved & ~false, holds[strongest]
     on_planes = np.asarray(holds[alone].any(axis=0))

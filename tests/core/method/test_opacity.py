@@ -128,8 +128,12 @@ def test_a_motion_is_false_if_it_has_no_evidence_by_patches_of_mismatches(size: 
     problem = Problem(
         in_pixels(np.vstack([first, beside, mismatches])), np.zeros((0, 4)), families_of("auto"), PARAMETERS
     )
-    for evidence, is_false in ((15.0, size == 3), (100.0, False), (0.5 * PARAMETERS.motion_cost, True)):
+    for evidence, is_false in ((15.0, size == 3), (100.0, False)):
         scene = scene_of([[100.0, 0.0], [300.0, 105.0]], [500.0, evidence], [0, 0])
+        assert false_motions(scene, 1000, problem).tolist() == [False, is_false]
+    # Beside a rigid motion a plane has its cost.
+    for evidence, is_false in ((0.9, True), (1.2, size == 3)):
+        scene = scene_of([[100.0, 0.0], [300.0, 105.0]], [500.0, evidence * PARAMETERS.motion_cost], [1, 0])
         assert false_motions(scene, 1000, problem).tolist() == [False, is_false]
     # Patches as large as a structure are no measure.
     assert not false_motions(scene_of([[100.0, 0.0], [300.0, 105.0]], [15.0, 12.0], [0, 0]), 1000, problem).any()
