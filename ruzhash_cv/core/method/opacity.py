@@ -138,8 +138,8 @@ def false_motions(scene: Scene, n_tried: int, problem: Problem) -> Mask:
 
     Motions beside the strongest one that moved are false if they are interleaved with it and it is rigid, and if they have no evidence
     for the `n_tried` models when a patch of matches counts once: beside a rigid one a lone plane's must exceed `motion_cost`. Patches
-    are measured among the unexplained matches, unless they are so large that the strongest one would be false, too. A rigid motion without
-    planes is false if it is interleaved with lone planes.
+    are measured among the unexplained matches, unless they are so large that the strongest one would be false, too. A rigid motion
+    without planes is false if it is interleaved with lone planes.
     """
     matches, _, families, parameters = problem
     motions, planes, data, unit = scene.motions(), families.is_plane(scene), matches.coordinates, matches.unit
