@@ -9,7 +9,7 @@ import numpy as np
 
 from ruzhash_cv._arrays import RAYS1, RAYS2, Array, Mask, Rows
 from ruzhash_cv.core.families.base import OF_PLANE, residuals_of_kind
-from ruzhash_cv.core.families.linear import has_rays, unit_norm
+from ruzhash_cv.core.families.linear import directions, has_rays, homogeneous, unit_norm
 from ruzhash_cv.core.families.rounds import TRANSFORM, fits, reweighted_in_rounds
 from ruzhash_cv.core.families.weighting import Law
 from ruzhash_cv.core.kernels.rays import solve_four
@@ -79,3 +79,38 @@ class Homographies:
     def to_pixels(self, models: Array, into1: Array, into2: Array) -> Array:
         """Return homographies (m, 9) of undistorted pixels from homographies of the coordinates that `into1`, `into2` map to."""
         return unit_norm((np.linalg.inv(into2) @ models.reshape(-1, 3, 3) @ into1).reshape(-1, 9))
+
+
+def squared_noise(data: Array, plane: Array) -> Array:
+    """Return squared Sampson distances (n,) of correspondences (n, d) to a homography (9,), infinite if a point has no image.
+
+    Points that are off by s in both images have transfer errors of covariance s^2 (I + A A'), with A the derivative of the map: an
+    ellipse if it stretches (Hartley and Zisserman, section 4.2.6). The Sampson distance weights an error by the inverse.
+    """
+    matrix, points = plane.reshape(3, 3), homogeneous(data)
+    first, second = points[:3].T, points[3:].T
+    mapped = first @ matrix.T
+    with np.errstate(all="ignore"):
+        if has_rays(data):
+            # Planes across both rays, where a length is an angle; a ray is as long as a radian is.
+            across1, across2 = tangents(first), tangents(second)
+            away = np.sign(np.linalg.det(matrix)) * (mapped * second).sum(axis=1) <= 0.0
+            sizes = np.linalg.norm(second, axis=1) / np.where(away, np.nan, np.linalg.norm(mapped, axis=1))
+            errors = (across2 @ mapped[:, :, None])[:, :, 0] * sizes[:, None]
+            slopes = across2 @ matrix @ across1.swapaxes(1, 2) * sizes[:, None, None]
+        else:
+            places = mapped[:, :2] / mapped[:, 2:]
+            errors = places - second[:, :2]
+            slopes = (matrix[:2, :2] - places[:, :, None] * matrix[2, :2]) / mapped[:, 2, None, None]
+        (a, b), (_, c) = (np.identity(2) + slopes @ slopes.swapaxes(1, 2)).transpose(1, 2, 0)
+        x, y = errors.T
+        squared = (c * x * x - 2.0 * b * x * y + a * y * y) / (a * c - b * b)
+    return np.where(np.isfinite(squared), squared, np.inf)
+
+
+def tangents(rays: Array) -> Array:
+    """Return two unit vectors (n, 2, 3) across each ray (n, 3) and each other."""
+    along = directions(rays)
+    other = np.where(np.abs(along[:, :1]) < 0.6, [[1.0, 0.0, 0.0]], [[0.0, 1.0, 0.0]])
+    across = directions(np.cross(along, other))
+    return np.stack([across, np.cross(along, across)], axis=1)

@@ -18,6 +18,7 @@ import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv.core.families.base import Models, MotionFamily
+from ruzhash_cv.core.families.planes import squared_noise
 from ruzhash_cv.core.method.evidence import Candidates, candidates, count_weights, evidence, rules_of
 from ruzhash_cv.core.method.fits import noise_scales
 from ruzhash_cv.core.method.opacity import Opacity
@@ -76,7 +77,7 @@ def parallax_gains(
     """
     matches, _, families, parameters = problem
     family, gains = cast(MotionFamily, families[motions.family_ids[0]]), np.full(len(motions), -np.inf)
-    distances = np.sqrt(families.squared_residuals(plane, matches.data)[0]) / matches.unit
+    distances = np.sqrt(2.0 * squared_noise(matches.data, plane.matrices[0])) / matches.unit
     # Matches within its noise are not off a plane.
     beyond = max(1.0, parameters.preference_cut * float(plane.noise[0]) / matches.unit)
     for reach in (parameters.preference_limit, np.inf):
@@ -138,8 +139,8 @@ def relief_gains(motions: Models, plane: Models, rows: Rows, weights: Array, pro
     if len(rows) < parameters.neighbourhoods[0]:
         return np.zeros(len(motions))
     data, floor = matches.data[rows], np.sqrt(2.0) * parameters.least_noise * matches.unit
-    both = families.squared_residuals(plane, data)
-    # A transfer error has the noise of both images, a Sampson distance half of its square.
+    # Sampson distances in units of both images' noise: a transfer error would have an ellipse of noise if the map stretches.
+    both = 2.0 * squared_noise(data, plane.matrices[0])[None]
     across = np.minimum(2.0 * families.squared_residuals(motions, data), both)
     along = both - across
     scale = max(float(noise_scales(both, 2)[0]), floor)

@@ -7,6 +7,7 @@ from scipy.optimize import least_squares
 
 from ruzhash_cv.core.families import RAY_FAMILIES
 from ruzhash_cv.core.families.epipolar import EssentialMatrices, as_essential
+from ruzhash_cv.core.families.planes import squared_noise
 from ruzhash_cv.core.families.poses import placed
 from ruzhash_cv.core.families.weighting import TUKEY, reweighted, student
 
@@ -57,6 +58,15 @@ def test_minimal_samples_make_the_true_matrix(name: str, truth: Array, size: int
     assert np.quantile(least, 0.9) < 1e-6
     own = [family.squared_residuals(samples[sample], models[[item]]).max() for item, sample in enumerate(owner)]
     assert np.quantile(own, 0.95) < 1e-12
+
+
+def test_squared_noise_of_rays_is_that_across_both() -> None:
+    """Two equations of noise s in all: a mean of 2 s^2, whatever the plane stretches; a ray that points away is infinitely far."""
+    data = moved(on_plane(4000), noise=0.5)
+    squared = squared_noise(data, -PLANE.ravel())
+    assert 0.45 < squared.mean() < 0.55
+    away = np.hstack([data[:, :7], -data[:, 7:]])
+    assert np.isinf(squared_noise(away, PLANE.ravel())).all()
 
 
 def test_samples_without_a_solution_are_left_out() -> None:

@@ -190,6 +190,19 @@ def test_near_misses_do_not_hide_relief(seed: int) -> None:
 
 
 @three_seeds
+def test_noise_of_a_plane_seen_squeezed_is_no_relief(seed: int) -> None:
+    """Mapped to a picture of every fourth row it is an ellipse; matches 6 to 20 px off the plane are off it in any direction."""
+    rng, size, squeeze = np.random.default_rng(seed), (300, 2), np.array([1.0, 0.25])
+    first = rng.uniform(0, 1000, size)
+    second = first * squeeze * np.array([1.02, 0.98]) + 20.0
+    second[150:180] += rng.choice([-1, 1], (30, 2)) * rng.uniform(6, 20, (30, 2)) * squeeze
+    second[180:] = rng.uniform(0, 1000, (120, 2)) * squeeze
+    result = filter_points(first + rng.normal(0, 0.4, size), second + rng.normal(0, 0.4, size), rng=seed)
+    assert kinds(result) == ["homography"]
+    assert result.inlier_mask[:150].mean() > 0.9 > 0.1 > result.inlier_mask[150:180].mean()
+
+
+@three_seeds
 def test_plants_matched_some_plants_off_along_their_rows_are_no_motion(seed: int) -> None:
     rng, n_off = np.random.default_rng(seed), np.r_[np.zeros(100), np.resize([-2, -1, 1, 2], 80)]
     first = rng.integers([5, 2], [85, 20], (180, 2)) * [14.0, 40.0] + rng.normal(0, 1.5, (180, 2))
