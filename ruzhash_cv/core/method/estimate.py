@@ -17,7 +17,7 @@ from ruzhash_cv._arrays import COORDINATES, Array, Mask, Rows, cached
 from ruzhash_cv.core.families.base import Families
 from ruzhash_cv.core.method.bending import STRAIGHT, Lens
 from ruzhash_cv.core.method.competition import drop_repetitions, scored_without
-from ruzhash_cv.core.method.fits import refine, refine_structures
+from ruzhash_cv.core.method.fits import noise_scales, refine, refine_structures
 from ruzhash_cv.core.method.law import probabilities_of, tail_shares
 from ruzhash_cv.core.method.matches import MatchSet
 from ruzhash_cv.core.method.motions import with_best_matrices, with_motions
@@ -162,8 +162,14 @@ def moves_as_others(surfaces: Scene, scene: Scene, problem: Problem) -> Mask:
     tolerances = parameters.tolerance_scales * np.maximum(others.noise, least)
     narrow = replace(others, tolerances=np.minimum(tolerances, others.tolerances))
     of_others = held_by(narrow, matches, families)
+    # A wide structure predicts whatever moved little, unless it is a plane that itself moved by less than its noise.
+    displaced = np.where(of_others, families.squared_residuals(others, matches.unmoved()), np.inf)
+    hardly_moved = families.is_plane(others) & (noise_scales(displaced, 2) <= np.maximum(others.noise, least))
+    hardly_moved &= others.noise <= matches.unit
+    # Noise is a length, and a density of points falls with its square.
+    precise = others.noise <= np.sqrt(2.0) * np.maximum(surfaces.noise, least)[:, None]
     held = held_by(surfaces, matches, families) * matches.weights
-    both = held @ of_others.T
+    both = (held @ of_others.T) * (precise | hardly_moved)
     both *= families.is_plane(others) | reaches_down(both, of_others, matches, parameters)
     moved &= both.max(axis=1) >= 0.5 * held.sum(axis=1)
     return moved
