@@ -203,7 +203,9 @@ class Camera(Record):
 
     def rays(self, points: Any) -> Array:
         """Return the unit rays (n, 3) of pixels (n, 2); NaN if a point has no ray, for example beyond the valid radius."""
-        pixels = as_points(points, "points")
+        return self._rays(as_points(points, "points"))
+
+    def _rays(self, pixels: Array) -> Array:
         if self._colmap is not None:
             return _of_length_one(_homogeneous(self._colmap.cam_from_img(pixels)))
         with np.errstate(all="ignore"):
@@ -323,7 +325,7 @@ def sight_of(points1: Array, points2: Array, cameras: Cameras, largest: float = 
     rays, into = [], []
     for number, (camera, points) in enumerate(zip(cameras, (points1, points2), strict=True), 1):
         known = as_wide_as(points, largest) if camera is None else camera
-        directions = known.rays(points)
+        directions = known._rays(points)
         _check_folds(directions, points, f"points{number}")
         with np.errstate(all="ignore"):
             rays.append(directions * known._pixels_per_radian(directions)[:, None])
