@@ -22,7 +22,7 @@ from suites import problems
 
 from ruzhash_cv import find_structures
 from ruzhash_cv.models import Circles, Lines
-from ruzhash_cv.printing import row_labels, table
+from ruzhash_cv.results.printing import row_labels, table
 
 NAMES = [
     "adelaidermf", "fresh", "photographed", "rendered", "pictures", "scans", "posed", "poses", "poses-distorted", "poses-fisheye",

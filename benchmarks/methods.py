@@ -17,7 +17,7 @@ from problems import Cameras, Problem
 from report import ABSENT
 
 from ruzhash_cv import Camera, FilterResult, filter_points, find_fundamental_matrix, find_homography
-from ruzhash_cv.printing import row_labels, table
+from ruzhash_cv.results.printing import row_labels, table
 
 OURS = "ruzhash_cv"
 #: Peers with a threshold are measured with each of these, in pixels.

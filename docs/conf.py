@@ -11,7 +11,7 @@ from typing import Any
 import matplotlib
 
 import ruzhash_cv
-from ruzhash_cv._arrays import Record
+from ruzhash_cv.foundation.arrays import Record
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "docs" / "_ext"))

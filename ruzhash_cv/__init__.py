@@ -4,7 +4,7 @@ import typing as _typing
 from importlib import import_module as _import_module
 from importlib.util import find_spec as _find_spec
 
-from ruzhash_cv._interrupts import interrupts_held as _interrupts_held
+from ruzhash_cv.foundation.interrupts import interrupts_held as _interrupts_held
 
 __version__ = "0.4.0"
 

@@ -3,7 +3,7 @@
 import signal
 import sys
 
-from ruzhash_cv._interrupts import interrupts_held
+from ruzhash_cv.foundation.interrupts import interrupts_held
 
 
 def main() -> int:

@@ -8,10 +8,16 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from ruzhash_cv import reasons
-from ruzhash_cv._arrays import Array, Mask, Rows
-from ruzhash_cv._interrupts import uninterrupted
-from ruzhash_cv._validation import (
+from ruzhash_cv.core.families import FAMILIES, RAY_FAMILIES
+from ruzhash_cv.core.families.base import CheckedFamily, Families, TwoViewFamily
+from ruzhash_cv.core.method.estimate import Estimate, estimate
+from ruzhash_cv.core.method.law import Labels, is_overlay, label, most_probable
+from ruzhash_cv.core.method.matches import MatchSet
+from ruzhash_cv.core.method.parameters import PARAMETERS, Parameters
+from ruzhash_cv.core.method.scene import Scene
+from ruzhash_cv.foundation.arrays import Array, Mask, Rows
+from ruzhash_cv.foundation.interrupts import uninterrupted
+from ruzhash_cv.foundation.validation import (
     RNG,
     as_generator,
     as_pixels,
@@ -21,16 +27,10 @@ from ruzhash_cv._validation import (
     check_real,
     largest_coordinate,
 )
-from ruzhash_cv.cameras import Cameras, Sight, as_cameras, as_seen
-from ruzhash_cv.core.families import FAMILIES, RAY_FAMILIES
-from ruzhash_cv.core.families.base import CheckedFamily, Families, TwoViewFamily
-from ruzhash_cv.core.method.estimate import Estimate, estimate
-from ruzhash_cv.core.method.law import Labels, is_overlay, label, most_probable
-from ruzhash_cv.core.method.matches import MatchSet
-from ruzhash_cv.core.method.parameters import PARAMETERS, Parameters
-from ruzhash_cv.core.method.scene import Scene
-from ruzhash_cv.correspondences import Keypoints, Matches, look_up
-from ruzhash_cv.result import DO_NOT_RECONSTRUCT, FilterResult, Motion, Plane, Search
+from ruzhash_cv.input.cameras import Cameras, as_cameras, as_seen, sight_of
+from ruzhash_cv.input.correspondences import Keypoints, Matches, look_up
+from ruzhash_cv.results import reasons
+from ruzhash_cv.results.result import DO_NOT_RECONSTRUCT, FilterResult, Motion, Plane, Search
 
 #: What the bounds of the search are called.
 _EFFORT = "confidence", "max_iters"
@@ -251,7 +251,7 @@ def run(
     """Return the result for checked points (n, 2)."""
     started, pixels = time.perf_counter(), options.pixel
     largest = largest_coordinate(min(pixels))
-    sight = None if options.cameras is None else Sight.of(points1, points2, options.cameras, largest)
+    sight = None if options.cameras is None else sight_of(points1, points2, options.cameras, largest)
     matches = MatchSet.of(points1, points2, parameters.unit * pixels[1], sight, pixels, options.sizes)
     if matches.n_groups < reasons.MIN_MATCHES:
         return _result(Estimate.nothing(matches, families, parameters), options, reasons.why_too_few(matches, pixels))

@@ -12,22 +12,28 @@ import cv2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ruzhash_cv._arrays import Array, Mask
-from ruzhash_cv._interrupts import uninterrupted
-from ruzhash_cv._validation import RNG, as_generator, as_pairs, as_pixels, as_reals, as_sizes, check_real
-from ruzhash_cv.cameras import Camera, Cameras, Sight, as_seen
 from ruzhash_cv.core.families import FAMILIES, RAY_FAMILIES
 from ruzhash_cv.core.families.base import Families, Models
 from ruzhash_cv.core.families.linear import homogeneous
 from ruzhash_cv.core.method.estimate import Estimate, estimate
 from ruzhash_cv.core.method.fits import log_likelihoods, refine, refined_samples
-from ruzhash_cv.core.method.matches import MatchSet, floored
+from ruzhash_cv.core.method.matches import MatchSet, Sight, floored
 from ruzhash_cv.core.method.motions import held_by_motions, ranked
 from ruzhash_cv.core.method.opacity import Opacity
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.filtering import Model, families_of, scaled, with_effort
-from ruzhash_cv.pose import likeliest_pose
-from ruzhash_cv.reasons import sign_of_exchanged_axes, sign_of_focal_length, sign_of_other_cameras, sign_of_units, warn
+from ruzhash_cv.foundation.arrays import Array, Mask
+from ruzhash_cv.foundation.interrupts import uninterrupted
+from ruzhash_cv.foundation.validation import RNG, as_generator, as_pairs, as_pixels, as_reals, as_sizes, check_real
+from ruzhash_cv.input.cameras import Camera, Cameras, as_seen, sight_of
+from ruzhash_cv.results.pose import likeliest_pose
+from ruzhash_cv.results.reasons import (
+    sign_of_exchanged_axes,
+    sign_of_focal_length,
+    sign_of_other_cameras,
+    sign_of_units,
+    warn,
+)
 
 #: LMEDS, RANSAC, RHO and USAC_DEFAULT to USAC_MAGSAC, by OpenCV's numbers.
 ROBUST_METHODS = (4, 8, 16, *range(32, 39))
@@ -341,7 +347,7 @@ def _find(
     first, second = as_pairs(as_seen(points1, cameras[0], "points1"), as_seen(points2, cameras[1], "points2"))
     sizes = as_sizes(sizes, points1, points2, (len(first), len(second)))
     warn(sign_of_focal_length(cameras, first, second))
-    generator, sight = as_generator(rng), None if None in cameras else Sight.of(first, second, cameras)
+    generator, sight = as_generator(rng), None if None in cameras else sight_of(first, second, cameras)
     with np.errstate(under="ignore"):  # whatever the caller's settings
         matches = MatchSet.of(first, second, max(parameters.unit * pixels[1], threshold), sight, pixels, sizes)
         matrix = find_matrix(kind, matches, threshold, parameters, generator)

@@ -17,9 +17,9 @@ from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ruzhash_cv._arrays import Array
-from ruzhash_cv._validation import LARGEST_LENGTH, check_choice, check_int, check_real
 from ruzhash_cv.core.forests.ruzhash import RuzHashForest
+from ruzhash_cv.foundation.arrays import Array
+from ruzhash_cv.foundation.validation import LARGEST_LENGTH, check_choice, check_int, check_real
 from ruzhash_cv.paper import family_preferences
 from ruzhash_cv.structures import POINT_PARAMETERS, check_family, check_takes, draw_point_samples
 

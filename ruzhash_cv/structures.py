@@ -14,9 +14,6 @@ import cv2
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ruzhash_cv._arrays import Array, Mask, Record, Rows
-from ruzhash_cv._interrupts import uninterrupted
-from ruzhash_cv._validation import LARGEST_LENGTH, RNG, as_generator, as_reals, check_real
 from ruzhash_cv.core.families.base import CheckedFamily, Families, ModelFamily, TwoViewFamily
 from ruzhash_cv.core.method.evidence import select
 from ruzhash_cv.core.method.fits import refine_structures
@@ -26,6 +23,9 @@ from ruzhash_cv.core.method.sampling import Problem
 from ruzhash_cv.core.method.scene import Structures
 from ruzhash_cv.core.method.scores import Scores, score
 from ruzhash_cv.core.method.search import Tried, proposal_weights, samples_wanted
+from ruzhash_cv.foundation.arrays import Array, Mask, Record, Rows
+from ruzhash_cv.foundation.interrupts import uninterrupted
+from ruzhash_cv.foundation.validation import LARGEST_LENGTH, RNG, as_generator, as_reals, check_real
 
 #: A model of points is sampled as often as a plane of matches, and its noise is known as badly as that of planes.
 POINT_PARAMETERS = replace(

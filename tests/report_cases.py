@@ -7,7 +7,7 @@ import numpy as np
 
 from ruzhash_cv.filtering import filter_points
 from ruzhash_cv.report.photos import Photo
-from ruzhash_cv.result import FilterResult
+from ruzhash_cv.results.result import FilterResult
 
 WIDTH, HEIGHT = 400, 300
 #: Of the case, with nothing to show.

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from ruzhash_cv.printing import row_labels, table
-from ruzhash_cv.result import FilterResult, Motion, Plane
+from ruzhash_cv.results.printing import row_labels, table
+from ruzhash_cv.results.result import FilterResult, Motion, Plane
 
 
 def structures(result: FilterResult) -> list[Motion | Plane]:

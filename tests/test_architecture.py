@@ -10,25 +10,20 @@ import pytest
 PACKAGE = "ruzhash_cv"
 ROOT = Path(__file__).resolve().parents[1] / PACKAGE
 
-# A room, a module or a folder, may import from the rooms before it and from the foundation (names with a leading underscore).
+# A room may import from the rooms before it. Rooms are folders; the modules at the package's root are the functions that users call.
 # A new room has to be given its place.
 ORDER = (
+    "foundation",
     "core.kernels",
-    "cameras",
-    "correspondences",
     "core.families",
     "core.forests",
     "core.method",
-    "models",
-    "reasons",
-    "uncertainty",
-    "pose",
-    "focal",
-    "printing",
-    "result",
+    "input",
+    "results",
     "filtering",
     "opencv",
     "structures",
+    "models",
     "drawing",
     "report",
     "datasets",
@@ -68,7 +63,7 @@ HOSTS = {"hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 16_440,
+    "package": 16_450,
     "core": 7_960,
     "tests": 13_740,
     "benchmarks": 7_194,  # deviations of poses, and slow walks
@@ -117,8 +112,7 @@ def against_the_order(parsed: dict[str, ast.Module]) -> list[str]:
         for other in others:
             here, there = room(module), room(other)
             asks_for_version = (here, there) == ("cli", "")
-            inside = here == there or here in ("", "_api") or asks_for_version
-            if inside or there.startswith("_"):
+            if here == there or here in ("", "_api") or asks_for_version:
                 continue
             if here not in ORDER or there not in ORDER or ORDER.index(there) > ORDER.index(here):
                 wrong.append(f"{module} imports {other}")
@@ -149,8 +143,7 @@ def test_no_part_grows_unnoticed(part: str) -> None:
 
 
 def test_every_room_has_its_place_in_the_order(parsed: dict[str, ast.Module]) -> None:
-    rooms = {room(module) for module in parsed if not room(module).startswith("_")} - {"", "core"}
-    assert rooms | {"__main__"} == set(ORDER)
+    assert {room(module) for module in parsed} - {"", "core", "_api"} == set(ORDER)
 
 
 def test_imports_point_one_way(parsed: dict[str, ast.Module]) -> None:

@@ -22,7 +22,7 @@ from ruzhash_cv import (
     find_essential_matrix,
 )
 from ruzhash_cv.models import sampson_distance, transfer_error
-from ruzhash_cv.pose import squared_turns
+from ruzhash_cv.results.pose import squared_turns
 
 Array, Cameras = np.ndarray, tuple[Camera, Camera]
 three_seeds = pytest.mark.parametrize("seed", range(3))

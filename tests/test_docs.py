@@ -55,8 +55,9 @@ def test_page_of_numbers_lists_every_number() -> None:
 
 
 STAGES = [f"core.method.{path.stem}" for path in sorted(Path(str(method.__file__)).parent.glob("[a-z]*.py"))]
-#: Modules of the package that have numbers, too.
-EDGES = ["opencv", "filtering", "pose", "uncertainty", "focal", "reasons", "result"]
+#: Modules of the package that have numbers, too; the page goes by their last names.
+EDGES = ["opencv", "filtering", *(f"results.{name}" for name in ("pose", "uncertainty", "focal", "reasons", "result"))]
+NUMBERED = {module.rpartition(".")[2]: module for module in [*STAGES, *EDGES]}
 #: Guards against overflow and rounding, codes, and what costs only time.
 NO_NUMBERS = {"MORE_THAN_HALF", "_BLOCK", "_SOME", "_LARGEST_SIZE", "_WHOLE", "_WIDTH", "_NO_GROUP", "_SEED", "_STEP"}
 
@@ -77,11 +78,11 @@ def test_page_of_numbers_has_the_constants_of_all_modules_and_their_values() -> 
     )
     for first, others, values in re.findall(r"^\| `([\w.]+)`((?:, `\w+`)*) \| (.*?) \|", text, re.MULTILINE):
         room, _, name = first.rpartition(".")
-        room = room if room.startswith("core") or room in EDGES else f"core.method.{room}"
+        room = NUMBERED.get(room, room)
         names = [name, *re.findall(r"\w+", others)]
         on_page.setdefault(room, set()).update(names)
         if not room.startswith("core.kernels"):
             numbers = [float(value) for value in re.findall(r"[\d.]+", values.replace("100,000", "100000"))]
             assert [constants(room)[each] for each in names] == pytest.approx(numbers, rel=1e-3), room
-    for room in [*STAGES, *EDGES]:
+    for room in NUMBERED.values():
         assert set(constants(room)) - NO_NUMBERS == on_page.get(room, set()), room

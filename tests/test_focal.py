@@ -5,7 +5,7 @@ import pytest
 from posed_views import WALL, angles, on_plane, seen, towards, turned
 
 from ruzhash_cv import Camera, CameraPose, FilterResult, filter_points
-from ruzhash_cv.focal import spread_of
+from ruzhash_cv.results.focal import spread_of
 
 SIZE = 641, 481
 #: A turn about an axis of its own, so that the optical axes do not meet: the matches show the focal length.

@@ -16,7 +16,7 @@ from hostile import HUGE, Draw, both_points, camera_of, check_matrix, correspond
 from hypothesis import HealthCheck, given, settings
 
 import ruzhash_cv as rc
-from ruzhash_cv.printing import table
+from ruzhash_cv.results.printing import table
 
 EXAMPLES = int(os.environ.get("HOSTILE_EXAMPLES", 8))
 few = {"max_examples": EXAMPLES, "deadline": None, "derandomize": EXAMPLES < 100}

@@ -11,7 +11,7 @@ import pytest
 from public_calls import calls, points
 
 import ruzhash_cv as rc
-from ruzhash_cv._interrupts import uninterrupted
+from ruzhash_cv.foundation.interrupts import uninterrupted
 from ruzhash_cv.models import Homographies
 
 

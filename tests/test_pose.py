@@ -25,7 +25,7 @@ from posed_views import (
 
 from ruzhash_cv import filter_points, find_fundamental_matrix
 from ruzhash_cv.models import sampson_distance
-from ruzhash_cv.pose import CameraPose
+from ruzhash_cv.results.pose import CameraPose
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -68,7 +68,7 @@ def test_a_camera_that_only_turned_is_not_turned_upside_down(noise: float, seed:
 def test_of_many_matches_a_part_is_searched_and_the_pose_is_fitted_to_all(monkeypatch: pytest.MonkeyPatch) -> None:
     result = filtered(views(on_plane(WALL, 3000, np.random.default_rng(0), 0.5, 1.2)), n_mismatches=500)
     whole = result.camera_pose(CAMERA, CAMERA2)
-    monkeypatch.setattr("ruzhash_cv.pose._MOST_SEARCHED", 600)
+    monkeypatch.setattr("ruzhash_cv.results.pose._MOST_SEARCHED", 600)
     part = result.camera_pose(CAMERA, CAMERA2)
     # About one standard error of a pose from 3,000 matches with a noise of half a pixel.
     np.testing.assert_allclose(part.rotation, whole.rotation, atol=4e-4)

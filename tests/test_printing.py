@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ruzhash_cv import FilterResult, Motion, Plane, filter_points, printing
+from ruzhash_cv import FilterResult, Motion, Plane, filter_points
+from ruzhash_cv.results import printing
 
 POINTS = np.random.default_rng(0).uniform(0, 500, (60, 2))
 

@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 from posed_views import CAMERA1, CAMERA2, POSE, TURN, WALL, angles, filtered, on_plane, views
 
-from ruzhash_cv import Camera, uncertainty
-from ruzhash_cv.cameras import Sight
+from ruzhash_cv import Camera
 from ruzhash_cv.core.families.epipolar import EssentialMatrices
 from ruzhash_cv.core.families.poses import placed
 from ruzhash_cv.core.families.weighting import student
-from ruzhash_cv.pose import best_rotation
-from ruzhash_cv.uncertainty import deviation_of_turn, deviations
+from ruzhash_cv.input.cameras import sight_of
+from ruzhash_cv.results import uncertainty
+from ruzhash_cv.results.pose import best_rotation
+from ruzhash_cv.results.uncertainty import deviation_of_turn, deviations
 
 Array = np.ndarray
 NOISE, N_DRAWS = 0.5, 120
@@ -18,7 +19,7 @@ NOISE, N_DRAWS = 0.5, 120
 
 def rows(points: Array, pose: tuple[Array, Array], seed: int) -> Array:
     first, second = views(points, pose, seed, NOISE)
-    sight = Sight.of(first, second, (Camera(CAMERA1), Camera(CAMERA2)))
+    sight = sight_of(first, second, (Camera(CAMERA1), Camera(CAMERA2)))
     return np.hstack([first, second, sight.rays1, sight.rays2])
 
 

@@ -10,7 +10,7 @@ from stand_ins import CudaArray, Tensor
 
 import ruzhash_cv
 from ruzhash_cv import as_correspondences, filter_matches, filter_points
-from ruzhash_cv._validation import as_generator, as_points, check_int, check_n_jobs
+from ruzhash_cv.foundation.validation import as_generator, as_points, check_int, check_n_jobs
 
 
 @pytest.mark.parametrize("value", [3, np.int64(3), np.uint8(3)])

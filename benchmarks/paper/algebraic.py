@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ruzhash_cv._arrays import Array
 from ruzhash_cv.core.families.linear import unit_norm
+from ruzhash_cv.foundation.arrays import Array
 from ruzhash_cv.models import FundamentalMatrices, Homographies
 
 

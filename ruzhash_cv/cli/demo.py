@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import cv2
 import numpy as np
 
-from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv.cli.common import RATIO, Commands, InputError, file, say, write_picture
 from ruzhash_cv.cli.filter import match_images
 from ruzhash_cv.drawing import draw_matches, draw_scores, draw_structures
 from ruzhash_cv.drawing.canvas import titled
 from ruzhash_cv.filtering import filter_points
+from ruzhash_cv.foundation.arrays import Array, Mask
 from ruzhash_cv.opencv import find_fundamental_matrix, find_homography
 from ruzhash_cv.pipelines.files import as_unusable
 

@@ -11,9 +11,6 @@ from typing import Any
 import cv2
 import numpy as np
 
-from ruzhash_cv import printing
-from ruzhash_cv._arrays import Array, Rows
-from ruzhash_cv._extras import host
 from ruzhash_cv.cli.common import (
     FILTERING,
     RATIO,
@@ -29,10 +26,13 @@ from ruzhash_cv.cli.common import (
 )
 from ruzhash_cv.drawing import draw_matches, draw_scores, draw_structures
 from ruzhash_cv.filtering import filter_points
+from ruzhash_cv.foundation.arrays import Array, Rows
+from ruzhash_cv.foundation.extras import host
 from ruzhash_cv.pipelines.features import MAX_SIZE, MOST_KEYPOINTS, Features, Image, detect, match, read_image
 from ruzhash_cv.pipelines.files import as_unusable, check_writable, write_arrays, written_beside
 from ruzhash_cv.report import write_html
-from ruzhash_cv.result import NOTHING_SHARED, FilterResult, Motion, Plane
+from ruzhash_cv.results import printing
+from ruzhash_cv.results.result import NOTHING_SHARED, FilterResult, Motion, Plane
 
 LIMITS = ", ".join(f"{most} of {name.upper()}" for name, most in MOST_KEYPOINTS.items())
 

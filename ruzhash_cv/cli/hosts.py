@@ -23,7 +23,7 @@ from ruzhash_cv.cli.common import (
 )
 from ruzhash_cv.pipelines.colmap import verify
 from ruzhash_cv.pipelines.hloc import filter_matches
-from ruzhash_cv.result import DO_NOT_RECONSTRUCT
+from ruzhash_cv.results.result import DO_NOT_RECONSTRUCT
 
 #: Pairs whose reasons are printed if some could not be filtered.
 MOST_SHOWN = 20

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.io import loadmat
 
-from ruzhash_cv._extras import host
+from ruzhash_cv.foundation.extras import host
 
 Kind: TypeAlias = Literal["homography", "fundamental"]
 

@@ -10,8 +10,8 @@ import cv2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ruzhash_cv._arrays import Array
-from ruzhash_cv._validation import as_pairs, check_choice, check_real
+from ruzhash_cv.foundation.arrays import Array
+from ruzhash_cv.foundation.validation import as_pairs, check_choice, check_real
 
 PAIR_NAMES: tuple[str, ...] = ("facade", "desk", "rigid", "plane")
 #: Fields of `ImagePair` in the file of its truth.

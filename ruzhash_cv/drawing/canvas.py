@@ -9,10 +9,10 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._arrays import Array, Mask
-from ruzhash_cv._validation import check_int
-from ruzhash_cv.correspondences import Keypoints, Matches, look_up
-from ruzhash_cv.result import FilterResult
+from ruzhash_cv.foundation.arrays import Array, Mask
+from ruzhash_cv.foundation.validation import check_int
+from ruzhash_cv.input.correspondences import Keypoints, Matches, look_up
+from ruzhash_cv.results.result import FilterResult
 
 Picture: TypeAlias = NDArray[np.uint8]
 

@@ -9,8 +9,8 @@ from typing import Any
 import cv2
 import numpy as np
 
-from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv.drawing.canvas import ROW, Canvas, Picture
+from ruzhash_cv.foundation.arrays import Array, Rows
 
 _SHIFT = 4  # bits of sub-pixel position in OpenCV's drawing functions
 _OUTLINE = (20, 20, 20)

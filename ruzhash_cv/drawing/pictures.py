@@ -11,13 +11,13 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv import printing
-from ruzhash_cv._arrays import Array, Mask
-from ruzhash_cv._validation import arrived, as_array, as_mask, check_choice
-from ruzhash_cv.correspondences import Keypoints, Matches
 from ruzhash_cv.drawing.canvas import Canvas, Picture, check_result, lay_out, rows_to_draw
 from ruzhash_cv.drawing.marks import Group, caption, draw, opacity
-from ruzhash_cv.result import FilterResult
+from ruzhash_cv.foundation.arrays import Array, Mask
+from ruzhash_cv.foundation.validation import arrived, as_array, as_mask, check_choice
+from ruzhash_cv.input.correspondences import Keypoints, Matches
+from ruzhash_cv.results import printing
+from ruzhash_cv.results.result import FilterResult
 
 Colour: TypeAlias = tuple[int, int, int]
 

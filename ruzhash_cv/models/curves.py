@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ruzhash_cv._arrays import Array, Rows
+from ruzhash_cv.foundation.arrays import Array, Rows
 
 
 @dataclass(frozen=True)

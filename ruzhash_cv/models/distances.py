@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ruzhash_cv._arrays import Array
-from ruzhash_cv._validation import as_pairs, as_reals
 from ruzhash_cv.core.families import FAMILIES
 from ruzhash_cv.core.families.base import TwoViewFamily
+from ruzhash_cv.foundation.arrays import Array
+from ruzhash_cv.foundation.validation import as_pairs, as_reals
 
 
 def transfer_error(points1: ArrayLike, points2: ArrayLike, homographies: ArrayLike) -> Array:

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from ruzhash_cv._arrays import Array
-from ruzhash_cv._validation import RNG, as_generator, check_choice
 from ruzhash_cv.core.forests.isolation import PreferenceForest
 from ruzhash_cv.core.forests.ruzhash import RuzHashForest
+from ruzhash_cv.foundation.arrays import Array
+from ruzhash_cv.foundation.validation import RNG, as_generator, check_choice
 from ruzhash_cv.models import ModelFamily
 from ruzhash_cv.paper.preferences import family_preferences, sample_models
 from ruzhash_cv.paper.voronoi import VoronoiForest

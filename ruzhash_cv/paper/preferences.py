@@ -12,10 +12,18 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from ruzhash_cv._arrays import Array, Rows
-from ruzhash_cv._interrupts import uninterrupted
-from ruzhash_cv._validation import RNG, Preferences, as_generator, as_preferences, as_reals, check_int, check_real
 from ruzhash_cv.core.families.base import ModelFamily
+from ruzhash_cv.foundation.arrays import Array, Rows
+from ruzhash_cv.foundation.interrupts import uninterrupted
+from ruzhash_cv.foundation.validation import (
+    RNG,
+    Preferences,
+    as_generator,
+    as_preferences,
+    as_reals,
+    check_int,
+    check_real,
+)
 
 _DRAWS_PER_MODEL = 20
 _RESIDUALS_AT_ONCE = 4_000_000

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ruzhash_cv._arrays import Array, Mask
-from ruzhash_cv._validation import as_preferences, as_reals, check_choice
 from ruzhash_cv.core.forests.isolation import Growth, PreferenceForest, Trees, empty_trees, workspace
 from ruzhash_cv.core.kernels.draw import grow_cells, route_cells
+from ruzhash_cv.foundation.arrays import Array, Mask
+from ruzhash_cv.foundation.validation import as_preferences, as_reals, check_choice
 
 METRICS = ("tanimoto", "ruzicka", "jaccard", "precomputed")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from os import PathLike
 from pathlib import Path
 
-from ruzhash_cv._validation import check_int, check_real
 from ruzhash_cv.filtering import Model
+from ruzhash_cv.foundation.validation import check_int, check_real
 from ruzhash_cv.pipelines.colmap_database import COLUMNS as COLUMNS
 from ruzhash_cv.pipelines.colmap_database import Database, opened
 from ruzhash_cv.pipelines.colmap_database import two_view_geometry as two_view_geometry
@@ -14,7 +14,7 @@ from ruzhash_cv.pipelines.files import UnusableFile
 from ruzhash_cv.pipelines.pages import open_pages
 from ruzhash_cv.pipelines.report import Report
 from ruzhash_cv.pipelines.runs import Summary, run
-from ruzhash_cv.result import DO_NOT_RECONSTRUCT
+from ruzhash_cv.results.result import DO_NOT_RECONSTRUCT
 
 
 def verify(

@@ -14,15 +14,15 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._arrays import Array
-from ruzhash_cv._extras import host
-from ruzhash_cv._validation import check_same_length
-from ruzhash_cv.cameras import Camera
-from ruzhash_cv.correspondences import Matches, as_indices
+from ruzhash_cv.foundation.arrays import Array
+from ruzhash_cv.foundation.extras import host
+from ruzhash_cv.foundation.validation import check_same_length
+from ruzhash_cv.input.cameras import Camera
+from ruzhash_cv.input.correspondences import Matches, as_indices
 from ruzhash_cv.pipelines.files import UnusableFile, as_unusable, check_space, check_writable, locked, reason_of, silent
 from ruzhash_cv.pipelines.report import RESULT_COLUMNS, Row
 from ruzhash_cv.pipelines.runs import chosen_matches, strongest_motion
-from ruzhash_cv.result import FilterResult
+from ruzhash_cv.results.result import FilterResult
 
 #: Images whose keypoints are held in memory.
 CACHED_IMAGES = 1000

@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._arrays import Array, Rows
+from ruzhash_cv.foundation.arrays import Array, Rows
 from ruzhash_cv.pipelines.files import UnusableFile, as_unusable
 
 #: The strongest keypoints of an image, by kind of feature; brute-force matching of more takes minutes.

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
 
-from ruzhash_cv._validation import check_real
 from ruzhash_cv.filtering import Model
+from ruzhash_cv.foundation.validation import check_real
 from ruzhash_cv.pipelines.files import UnusableFile, check_writable
 from ruzhash_cv.pipelines.hloc_files import COLUMNS, Files, cameras_of, new_hdf5, read_hdf5
 from ruzhash_cv.pipelines.pages import open_pages
 from ruzhash_cv.pipelines.report import Report
 from ruzhash_cv.pipelines.runs import Names, Summary, run
-from ruzhash_cv.result import DO_NOT_RECONSTRUCT
+from ruzhash_cv.results.result import DO_NOT_RECONSTRUCT
 
 
 def filter_matches(

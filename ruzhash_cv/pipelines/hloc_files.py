@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._arrays import Array, Rows
-from ruzhash_cv._extras import host
-from ruzhash_cv.cameras import Camera
+from ruzhash_cv.foundation.arrays import Array, Rows
+from ruzhash_cv.foundation.extras import host
+from ruzhash_cv.input.cameras import Camera
 from ruzhash_cv.pipelines.files import (
     UnusableFile,
     as_unusable,
@@ -28,7 +28,7 @@ from ruzhash_cv.pipelines.files import (
 )
 from ruzhash_cv.pipelines.report import RESULT_COLUMNS, Row
 from ruzhash_cv.pipelines.runs import Names, chosen_matches
-from ruzhash_cv.result import FilterResult
+from ruzhash_cv.results.result import FilterResult
 
 #: COLMAP's pixels are OpenCV's, which hloc's features have, and so much more.
 PIXEL_CENTRE = 0.5

@@ -11,13 +11,13 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ruzhash_cv._arrays import Array
-from ruzhash_cv._extras import host
+from ruzhash_cv.foundation.arrays import Array
+from ruzhash_cv.foundation.extras import host
 from ruzhash_cv.pipelines.features import Image, read_image
 from ruzhash_cv.pipelines.files import UnusableFile, as_unusable, locked, write_text, written_beside
 from ruzhash_cv.report.numbers import pair_as_dict, row_as_dict
 from ruzhash_cv.report.photos import Photo, as_jpeg, data_address
-from ruzhash_cv.result import FilterResult
+from ruzhash_cv.results.result import FilterResult
 
 #: The rows of the index, a line of JavaScript for each pair.
 ROWS = "pairs.js"

@@ -23,11 +23,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ruzhash_cv._arrays import Array
-from ruzhash_cv._extras import host
-from ruzhash_cv._validation import as_pairs, as_plain, check_int
 from ruzhash_cv.filtering import filter_points
-from ruzhash_cv.result import FilterResult
+from ruzhash_cv.foundation.arrays import Array
+from ruzhash_cv.foundation.extras import host
+from ruzhash_cv.foundation.validation import as_pairs, as_plain, check_int
+from ruzhash_cv.results.result import FilterResult
 
 #: What names a pair: int, str, bytes, a path, or a tuple of these.
 Key: TypeAlias = Any

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from ruzhash_cv.pipelines.files import UnusableFile, as_unusable, check_writable, written_beside
-from ruzhash_cv.result import FilterResult
+from ruzhash_cv.results.result import FilterResult
 
 Row: TypeAlias = dict[str, Any]
 #: What a report says of each pair's result. `planes` counts those of motions.

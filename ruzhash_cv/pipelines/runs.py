@@ -12,13 +12,13 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from ruzhash_cv._arrays import Array, Mask
-from ruzhash_cv._extras import host
+from ruzhash_cv.foundation.arrays import Array, Mask
+from ruzhash_cv.foundation.extras import host
 from ruzhash_cv.pipelines.pages import Pages, Size
 from ruzhash_cv.pipelines.pairs import Task, run_pairs
 from ruzhash_cv.pipelines.report import Report, Row, row_of
-from ruzhash_cv.printing import as_number
-from ruzhash_cv.result import FilterResult
+from ruzhash_cv.results.printing import as_number
+from ruzhash_cv.results.result import FilterResult
 
 Item = TypeVar("Item")
 Names: TypeAlias = tuple[str, str]

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv import printing
-from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv.core.families import FAMILIES
 from ruzhash_cv.drawing.marks import spread
 from ruzhash_cv.drawing.pictures import groups_of
+from ruzhash_cv.foundation.arrays import Array, Rows
 from ruzhash_cv.report.photos import Photo
-from ruzhash_cv.result import FilterResult
+from ruzhash_cv.results import printing
+from ruzhash_cv.results.result import FilterResult
 
 #: What a match's probability is called.
 PROBABILITY = "probability"

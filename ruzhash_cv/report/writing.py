@@ -8,13 +8,13 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ruzhash_cv._extras import host
-from ruzhash_cv._validation import check_int
-from ruzhash_cv.correspondences import Keypoints, Matches, look_up
 from ruzhash_cv.drawing.canvas import as_bgr, check_result
+from ruzhash_cv.foundation.extras import host
+from ruzhash_cv.foundation.validation import check_int
+from ruzhash_cv.input.correspondences import Keypoints, Matches, look_up
 from ruzhash_cv.report.numbers import pair_as_dict
 from ruzhash_cv.report.photos import Photo, data_address
-from ruzhash_cv.result import FilterResult
+from ruzhash_cv.results.result import FilterResult
 
 
 def write_html(

@@ -10,7 +10,7 @@ import pytest
 
 from ruzhash_cv import FilterResult, Motion, Plane, draw_structures
 from ruzhash_cv.drawing import pictures
-from ruzhash_cv.printing import table
+from ruzhash_cv.results.printing import table
 
 WIDTH, HEIGHT = 400, 300
 N = 40

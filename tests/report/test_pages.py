@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 from report_cases import HEIGHT, PHOTOS, WIDTH, two_planes
 
-from ruzhash_cv import Motion, cli, filter_points, printing, write_html
+from ruzhash_cv import Motion, cli, filter_points, write_html
 from ruzhash_cv.datasets.pairs import data_folder
 from ruzhash_cv.drawing.pictures import groups_of
 from ruzhash_cv.models import sampson_distance, transfer_error
 from ruzhash_cv.report.numbers import css, pair_as_dict, title_of
+from ruzhash_cv.results import printing
 
 CASE = two_planes()
 NAMES = "a/left <b>.jpg", "a/</script><i>.jpg"

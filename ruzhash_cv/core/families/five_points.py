@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv.core.kernels.five_points import solve_five
+from ruzhash_cv.foundation.arrays import Array, Rows
 
 #: Real solutions of a sample, at most.
 _MOST = 10

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ruzhash_cv._arrays import COORDINATES, RAYS1, RAYS2, Array
 from ruzhash_cv.core.kernels.fit import write_unit_norm
+from ruzhash_cv.foundation.arrays import COORDINATES, RAYS1, RAYS2, Array
 
 _N_COORDINATES: int = COORDINATES.stop
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from ruzhash_cv._arrays import RAYS1, RAYS2, Array, Mask, Rows
 from ruzhash_cv.core.families.base import OF_PLANE, residuals_of_kind
 from ruzhash_cv.core.families.linear import directions, has_rays, homogeneous, unit_norm
 from ruzhash_cv.core.families.rounds import TRANSFORM, fits, reweighted_in_rounds
 from ruzhash_cv.core.families.weighting import Law
 from ruzhash_cv.core.kernels.rays import solve_four
+from ruzhash_cv.foundation.arrays import RAYS1, RAYS2, Array, Mask, Rows
 
 #: A homography of unit norm with a smaller determinant has no inverse worth the name.
 _SINGULAR = 1e-9

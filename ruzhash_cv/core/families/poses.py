@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ruzhash_cv._arrays import Array
 from ruzhash_cv.core.families.linear import homogeneous
 from ruzhash_cv.core.kernels.rays import place
+from ruzhash_cv.foundation.arrays import Array
 
 
 def placed(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv.core.families.linear import check_models, in_columns
 from ruzhash_cv.core.families.weighting import AS_GIVEN, Law
 from ruzhash_cv.core.kernels.rays import fit_in_rounds
+from ruzhash_cv.foundation.arrays import Array, Mask
 
 #: What a fit is: of a homography; of the equations x2' F x1 = 0, of these divided by gradients, or a step of Gauss and Newton; a step
 #: of an essential matrix.

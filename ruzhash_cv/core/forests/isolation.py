@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._arrays import Array, Mask, Rows
-from ruzhash_cv._validation import RNG, Preferences, as_generator, check_int, check_n_jobs
+from ruzhash_cv.foundation.arrays import Array, Mask, Rows
+from ruzhash_cv.foundation.validation import RNG, Preferences, as_generator, check_int, check_n_jobs
 
 Forest = TypeVar("Forest", bound="PreferenceForest")
 T = TypeVar("T")

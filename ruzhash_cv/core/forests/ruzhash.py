@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._arrays import Array, Mask, Rows
-from ruzhash_cv._validation import RNG, Preferences, as_generator, as_preferences, check_int
 from ruzhash_cv.core.forests.isolation import Growth, PreferenceForest, Trees, empty_trees, workspace
 from ruzhash_cv.core.kernels.draw import grow_or_route, hash_rows
+from ruzhash_cv.foundation.arrays import Array, Mask, Rows
+from ruzhash_cv.foundation.validation import RNG, Preferences, as_generator, as_preferences, check_int
 
 #: Rows that go down a tree together: enough to pay for drawing its nodes, few enough to stay in the processor's cache.
 BLOCK = 2048

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ruzhash_cv._arrays import COORDINATES, Array, Rows
 from ruzhash_cv.core.families.base import Families, TwoViewFamily
 from ruzhash_cv.core.families.linear import has_rays
 from ruzhash_cv.core.families.weighting import student
@@ -19,6 +18,7 @@ from ruzhash_cv.core.method.fits import refine
 from ruzhash_cv.core.method.matches import MatchSet
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.scene import Scene
+from ruzhash_cv.foundation.arrays import COORDINATES, Array, Rows
 
 #: A guard: wider lenses are fisheyes.
 _MOST = 0.1

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ruzhash_cv._arrays import Array, Mask
 from ruzhash_cv.core.families.epipolar import PARALLAX_SIZE
 from ruzhash_cv.core.method.matches import MatchSet
 from ruzhash_cv.core.method.opacity import interleaved
@@ -18,6 +17,7 @@ from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.sampling import Problem, decoys_of_unexplained
 from ruzhash_cv.core.method.scene import Structures, held_by
 from ruzhash_cv.core.method.scores import Scores, score
+from ruzhash_cv.foundation.arrays import Array, Mask
 
 
 def find_repetitions(matches: MatchSet, within: Mask, planes: Mask, parameters: Parameters) -> tuple[Mask, Mask]:

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from ruzhash_cv._arrays import COORDINATES, Array, Mask, Rows, cached
 from ruzhash_cv.core.families.base import Families
 from ruzhash_cv.core.method.bending import STRAIGHT, Lens
 from ruzhash_cv.core.method.competition import drop_repetitions, scored_without
@@ -29,6 +28,7 @@ from ruzhash_cv.core.method.scene import Scene, Structures, held_by
 from ruzhash_cv.core.method.scores import Scores, score
 from ruzhash_cv.core.method.search import Tried, search
 from ruzhash_cv.core.method.surfaces import with_surfaces
+from ruzhash_cv.foundation.arrays import COORDINATES, Array, Mask, Rows, cached
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,6 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv.core.families.base import Models
 from ruzhash_cv.core.kernels.fit import write_candidates
 from ruzhash_cv.core.kernels.weigh import extract as extract_structures
@@ -32,6 +31,7 @@ from ruzhash_cv.core.method.fits import refit
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.sampling import Problem
 from ruzhash_cv.core.method.scene import Structures
+from ruzhash_cv.foundation.arrays import Array, Rows
 
 #: A guard: no more structures are looked for.
 MAX_STRUCTURES = 32

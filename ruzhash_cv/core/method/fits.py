@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv.core.families.base import GIVEN, Families, TwoViewFamily
 from ruzhash_cv.core.families.weighting import EXACT as EXACT
 from ruzhash_cv.core.families.weighting import TUKEY, student
@@ -20,6 +19,7 @@ from ruzhash_cv.core.method.matches import MatchSet, floored
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.sampling import draw_samples
 from ruzhash_cv.core.method.scene import Scene, Structures
+from ruzhash_cv.foundation.arrays import Array, Mask, Rows
 
 #: No match is left out.
 _NOTHING = np.zeros((0, 0), bool)

@@ -29,7 +29,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv.core.families.base import Families
 from ruzhash_cv.core.kernels.weigh import estimate_shares, write_probabilities
 from ruzhash_cv.core.method.matches import MatchSet
@@ -37,6 +36,7 @@ from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.sampling import Problem
 from ruzhash_cv.core.method.scene import Scene
 from ruzhash_cv.core.method.sides import on_one_side
+from ruzhash_cv.foundation.arrays import Array, Mask, Rows
 
 #: More probable than not: what a kept match is at least. Single precision tells it from 1/2, too.
 MORE_THAN_HALF = 0.5 + 2.0**-20

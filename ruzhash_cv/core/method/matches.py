@@ -11,10 +11,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._arrays import COORDINATES, RAYS1, Array, Mask, Rows, cached
-from ruzhash_cv._validation import largest_coordinate
-from ruzhash_cv.cameras import Sight
 from ruzhash_cv.core.kernels.weigh import follow_leaders
+from ruzhash_cv.foundation.arrays import COORDINATES, RAYS1, Array, Mask, Rows, cached
+from ruzhash_cv.foundation.validation import largest_coordinate
 
 T = TypeVar("T", bound=np.generic)
 
@@ -29,6 +28,21 @@ _UNLIKE = 2.2
 #: Standard deviation of a whole number about what was rounded to it; the share of matches on whole pixels from which keypoints were
 #: rounded; and how near to a whole number a coordinate is that has been divided by the size of a pixel.
 _ROUNDING, _ROUNDED_SHARE, _WHOLE = 12.0**-0.5, 0.1, 1e-6
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What known cameras add to points of two images: rays (n, 3) of each, as long as a radian is in pixels.
+
+    The matrices `into1`, `into2` (3, 3) bring homogeneous pixels without distortion to rays. Those of 360 degree cameras are
+    identities.
+    """
+
+    rays1: Array
+    rays2: Array
+    into1: Array
+    into2: Array
+    calibrated: bool
 
 
 @dataclass(frozen=True)

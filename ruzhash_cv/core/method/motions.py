@@ -20,7 +20,6 @@ from typing import cast
 
 import numpy as np
 
-from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv.core.families.base import Models, MotionFamily
 from ruzhash_cv.core.method.bending import STRAIGHT, Lens, lens_of_planes
 from ruzhash_cv.core.method.competition import competing
@@ -33,6 +32,7 @@ from ruzhash_cv.core.method.sampling import Problem, draw_samples
 from ruzhash_cv.core.method.scene import Scene, assign, on_surfaces
 from ruzhash_cv.core.method.search import EXPLAINED, Tried
 from ruzhash_cv.core.method.sides import on_one_side
+from ruzhash_cv.foundation.arrays import Array, Mask, Rows
 
 #: A guard: no more motions are looked for.
 MAX_MOTIONS = 8

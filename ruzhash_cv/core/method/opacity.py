@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ruzhash_cv._arrays import RAYS1, RAYS2, Array, Mask, Rows
 from ruzhash_cv.core.families.base import Families
 from ruzhash_cv.core.families.epipolar import PARALLAX_SIZE
 from ruzhash_cv.core.families.weighting import noise_scales
@@ -27,6 +26,7 @@ from ruzhash_cv.core.method.matches import MatchSet
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.sampling import Problem, nearest_rows
 from ruzhash_cv.core.method.scene import Scene, assign, held_by, on_surfaces
+from ruzhash_cv.foundation.arrays import RAYS1, RAYS2, Array, Mask, Rows
 
 #: Matches are of one patch if one of so many nearest neighbours is the same in both images.
 _N_NEAR = 3

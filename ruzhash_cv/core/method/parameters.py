@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ruzhash_cv._arrays import Array, cached
+from ruzhash_cv.foundation.arrays import Array, cached
 
 T = TypeVar("T")
 

@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv.core.families.base import Models, Residuals
 from ruzhash_cv.core.kernels.fit import choose_models, rank_preferences, write_preferences, write_rows
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.sampling import Problem
+from ruzhash_cv.foundation.arrays import Array, Rows
 
 #: Numbers in a vector of the processor; rows of a forest are a multiple of it wide.
 _WIDTH = 8

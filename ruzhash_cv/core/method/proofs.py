@@ -16,7 +16,6 @@ from typing import cast
 
 import numpy as np
 
-from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv.core.families.base import Models, MotionFamily
 from ruzhash_cv.core.families.planes import squared_noise
 from ruzhash_cv.core.method.evidence import Candidates, candidates, count_weights, evidence, rules_of
@@ -25,6 +24,7 @@ from ruzhash_cv.core.method.opacity import Opacity
 from ruzhash_cv.core.method.sampling import Problem
 from ruzhash_cv.core.method.scene import Scene, on_surfaces
 from ruzhash_cv.core.method.sides import on_one_side
+from ruzhash_cv.foundation.arrays import Array, Mask, Rows
 
 
 def proofs(

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv.core.families.base import Families, TwoViewFamily
 from ruzhash_cv.core.kernels.draw import draw, nearest_of_rows, pair_up
 from ruzhash_cv.core.method.matches import MatchSet
 from ruzhash_cv.core.method.parameters import Parameters
+from ruzhash_cv.foundation.arrays import Array, Rows
 
 #: So many rows are enough to fit a structure and estimate its noise.
 _FEW_ROWS = 256

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv.core.families.base import Families, Models
 from ruzhash_cv.core.method.matches import MatchSet
+from ruzhash_cv.foundation.arrays import Array, Mask, Rows
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ruzhash_cv._arrays import COORDINATES, Array, Rows
 from ruzhash_cv.core.families.base import Models
 from ruzhash_cv.core.method.evidence import Candidates, candidates, extract, meaningful, select
 from ruzhash_cv.core.method.fits import refits
@@ -26,6 +25,7 @@ from ruzhash_cv.core.method.preferences import Columns, best_models
 from ruzhash_cv.core.method.sampling import Problem, decoys_of_unexplained, draw_samples, nearest_rows
 from ruzhash_cv.core.method.scene import Structures
 from ruzhash_cv.core.method.scores import Scores, score
+from ruzhash_cv.foundation.arrays import COORDINATES, Array, Rows
 
 #: Samples (m, s) of a family, by its number; how many draws (3,) were degenerate; and the proposal weights (n,) they were drawn by.
 Drawn: TypeAlias = tuple[int, Rows, Rows, Array]

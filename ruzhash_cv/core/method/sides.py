@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ruzhash_cv._arrays import Array
 from ruzhash_cv.core.families.base import Families, Models
 from ruzhash_cv.core.families.linear import has_rays, homogeneous
 from ruzhash_cv.core.kernels.rays import remove_beyond
 from ruzhash_cv.core.method.matches import MatchSet
+from ruzhash_cv.foundation.arrays import Array
 
 
 def on_one_side(

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ruzhash_cv._arrays import Array, Mask, Rows
 from ruzhash_cv.core.families.base import Models, Residuals
 from ruzhash_cv.core.families.epipolar import PARALLAX_SIZE
 from ruzhash_cv.core.families.linear import has_rays, homogeneous
@@ -27,6 +26,7 @@ from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.proofs import is_evident
 from ruzhash_cv.core.method.sampling import Problem, nearest_rows
 from ruzhash_cv.core.method.scene import Scene, held_by
+from ruzhash_cv.foundation.arrays import Array, Mask, Rows
 
 #: A guard: no more planes of a motion are looked for.
 MAX_PLANES = 12

@@ -16,7 +16,7 @@ from ruzhash_cv.core.families.weighting import TUKEY, Law, reweighted, student
 from ruzhash_cv.core.method.fits import core_scale, noise_scales, ranking_costs, refine, refit
 from ruzhash_cv.core.method.parameters import PARAMETERS
 from ruzhash_cv.models import FundamentalMatrices, Homographies, TwoViewFamily, transfer_error
-from ruzhash_cv.printing import table
+from ruzhash_cv.results.printing import table
 
 BOTH = Homographies(), FundamentalMatrices()
 both = pytest.mark.parametrize("family", BOTH, ids=lambda family: family.name)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ruzhash_cv._validation import LARGEST_COORDINATE
 from ruzhash_cv.core.method.matches import Frame, MatchSet, _least_crowded, duplicate_groups, floored, match_weights
+from ruzhash_cv.foundation.validation import LARGEST_COORDINATE
 
 seeds = st.integers(0, 2**32)
 EXTENT = st.sampled_from([0.0, 1.0, 5.0, 30.0, 1e6])

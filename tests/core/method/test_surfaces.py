@@ -10,7 +10,6 @@ from posed_views import CAMERA1, CAMERA2, FLOOR, POSE, SIDE, TURN, WALL, filtere
 from rendering import draw_correspondences
 
 from ruzhash_cv import Camera, FilterResult, filter_points
-from ruzhash_cv.cameras import Sight
 from ruzhash_cv.core.families.base import Models
 from ruzhash_cv.core.families.weighting import noise_scales
 from ruzhash_cv.core.method.matches import MatchSet
@@ -18,6 +17,7 @@ from ruzhash_cv.core.method.parameters import PARAMETERS
 from ruzhash_cv.core.method.sampling import Problem, decoys_of_matches
 from ruzhash_cv.core.method.surfaces import MAX_PLANES, PlaneEquations, neighbouring_triples, planes_of_motion
 from ruzhash_cv.filtering import families_of
+from ruzhash_cv.input.cameras import sight_of
 from ruzhash_cv.models import sampson_distance
 
 Array = np.ndarray
@@ -30,7 +30,7 @@ F = np.linalg.inv(CAMERA2).T @ E @ np.linalg.inv(CAMERA1)
 def problem_of(points: Array, calibrated: bool, noise: float = 0.3) -> tuple[Problem, Array]:
     """Return the problem of the matches of points, with rays if calibrated, and the matrix (9,) of their motion in its frame."""
     pixels = views(points, noise=noise)
-    sight = Sight.of(*pixels, (Camera.of(CAMERA1, "camera1"), Camera.of(CAMERA2, "camera2"))) if calibrated else None
+    sight = sight_of(*pixels, (Camera.of(CAMERA1, "camera1"), Camera.of(CAMERA2, "camera2"))) if calibrated else None
     matches = MatchSet.of(*pixels, UNIT, sight)
     into1, into2 = (np.linalg.inv(into) for into in matches.into)
     motion = (E if calibrated else into2.T @ F @ into1).ravel()

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ruzhash_cv._arrays import Array
-from ruzhash_cv.cameras import Camera
 from ruzhash_cv.core.method.estimate import Estimate
-from ruzhash_cv.pose import best_pose, essentials_of, none_stronger, weights_of, with_rays
+from ruzhash_cv.foundation.arrays import Array
+from ruzhash_cv.input.cameras import Camera
+from ruzhash_cv.results.pose import best_pose, essentials_of, none_stronger, weights_of, with_rays
 
 #: Focal lengths that are tried, in diagonals of the image, and their number. Then steps are halved about the best so many times.
 _SHORTEST, _LONGEST, _N_TRIED, _N_HALVED = 0.4, 4.0, 16, 3

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from ruzhash_cv import printing, reasons
-from ruzhash_cv._arrays import Array, Mask, Record, Rows
-from ruzhash_cv._interrupts import uninterrupted
-from ruzhash_cv._validation import check_int
-from ruzhash_cv.cameras import as_both_cameras
 from ruzhash_cv.core.method.estimate import Estimate, Ranking
-from ruzhash_cv.focal import camera_of_motion
-from ruzhash_cv.pose import CameraPose, pose_of_motion
+from ruzhash_cv.foundation.arrays import Array, Mask, Record, Rows
+from ruzhash_cv.foundation.interrupts import uninterrupted
+from ruzhash_cv.foundation.validation import check_int
+from ruzhash_cv.input.cameras import as_both_cameras
+from ruzhash_cv.results import printing, reasons
+from ruzhash_cv.results.focal import camera_of_motion
+from ruzhash_cv.results.pose import CameraPose, pose_of_motion
 
 #: Evidence below which the images may share nothing: chance gives it to one of 1,000 unrelated pairs, -ln .001.
 NOTHING_SHARED = 7.0

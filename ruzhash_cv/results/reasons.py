@@ -8,14 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from ruzhash_cv._arrays import Array, Mask
-from ruzhash_cv._validation import largest_coordinate
-from ruzhash_cv.cameras import Camera, Cameras
 from ruzhash_cv.core.families import FAMILIES, RAY_FAMILIES
 from ruzhash_cv.core.families.base import TwoViewFamily
 from ruzhash_cv.core.method.estimate import Estimate
 from ruzhash_cv.core.method.fits import log_likelihoods, refine, refined_samples
 from ruzhash_cv.core.method.matches import MatchSet, floored
+from ruzhash_cv.foundation.arrays import Array, Mask
+from ruzhash_cv.foundation.validation import largest_coordinate
+from ruzhash_cv.input.cameras import Camera, Cameras
 
 #: Fewer distinct correspondences than this decide nothing: 7 make a fundamental matrix, and one must agree with it.
 MIN_MATCHES = 8

@@ -12,8 +12,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ruzhash_cv._arrays import Array, Record
-from ruzhash_cv._validation import (
+from ruzhash_cv.core.kernels.lenses import distort, undistort
+from ruzhash_cv.core.method.matches import Sight
+from ruzhash_cv.foundation.arrays import Array, Record
+from ruzhash_cv.foundation.validation import (
     LARGEST_COORDINATE,
     as_array,
     as_matrix,
@@ -23,7 +25,6 @@ from ruzhash_cv._validation import (
     check_int,
     check_real,
 )
-from ruzhash_cv.core.kernels.lenses import distort, undistort
 
 Cameras: TypeAlias = "tuple[Camera | None, Camera | None]"
 
@@ -202,7 +203,9 @@ class Camera(Record):
 
     def rays(self, points: Any) -> Array:
         """Return the unit rays (n, 3) of pixels (n, 2); NaN if a point has no ray, for example beyond the valid radius."""
-        pixels = as_points(points, "points")
+        return self._rays(as_points(points, "points"))
+
+    def _rays(self, pixels: Array) -> Array:
         if self._colmap is not None:
             return _of_length_one(_homogeneous(self._colmap.cam_from_img(pixels)))
         with np.errstate(all="ignore"):
@@ -317,32 +320,17 @@ class Camera(Record):
         return np.where((np.abs(angles - distorted) < _LARGEST_ERROR) & (slope > 0.0), theta, np.nan)
 
 
-@dataclass(frozen=True)
-class Sight:
-    """What known cameras add to points of two images: rays (n, 3) of each, as long as a radian is in pixels.
-
-    The matrices `into1`, `into2` (3, 3) bring homogeneous pixels without distortion to rays. Those of 360 degree cameras are
-    identities.
-    """
-
-    rays1: Array
-    rays2: Array
-    into1: Array
-    into2: Array
-    calibrated: bool
-
-    @classmethod
-    def of(cls, points1: Array, points2: Array, cameras: Cameras, largest: float = LARGEST_COORDINATE) -> Sight:
-        """Return what cameras add to points (n, 2). An unknown one is taken for a pinhole as wide as its points, see `as_wide_as`."""
-        rays, into = [], []
-        for number, (camera, points) in enumerate(zip(cameras, (points1, points2), strict=True), 1):
-            known = as_wide_as(points, largest) if camera is None else camera
-            directions = known.rays(points)
-            _check_folds(directions, points, f"points{number}")
-            with np.errstate(all="ignore"):
-                rays.append(directions * known._pixels_per_radian(directions)[:, None])
-            into.append(np.eye(3) if known.is_spherical else np.asarray(np.linalg.inv(known.matrix), np.float64))
-        return cls(rays[0], rays[1], into[0], into[1], None not in cameras)
+def sight_of(points1: Array, points2: Array, cameras: Cameras, largest: float = LARGEST_COORDINATE) -> Sight:
+    """Return what cameras add to points (n, 2). An unknown one is taken for a pinhole as wide as its points, see `as_wide_as`."""
+    rays, into = [], []
+    for number, (camera, points) in enumerate(zip(cameras, (points1, points2), strict=True), 1):
+        known = as_wide_as(points, largest) if camera is None else camera
+        directions = known._rays(points)
+        _check_folds(directions, points, f"points{number}")
+        with np.errstate(all="ignore"):
+            rays.append(directions * known._pixels_per_radian(directions)[:, None])
+        into.append(np.eye(3) if known.is_spherical else np.asarray(np.linalg.inv(known.matrix), np.float64))
+    return Sight(rays[0], rays[1], into[0], into[1], None not in cameras)
 
 
 def as_cameras(value: Any) -> Cameras:

@@ -10,8 +10,16 @@ import cv2
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ruzhash_cv._arrays import Array, Mask, Record, Rows
-from ruzhash_cv._validation import arrived, as_array, as_mask, as_points, as_sizes, check_real, check_same_length
+from ruzhash_cv.foundation.arrays import Array, Mask, Record, Rows
+from ruzhash_cv.foundation.validation import (
+    arrived,
+    as_array,
+    as_mask,
+    as_points,
+    as_sizes,
+    check_real,
+    check_same_length,
+)
 
 Keypoints: TypeAlias = Sequence[cv2.KeyPoint] | ArrayLike
 Matches: TypeAlias = Sequence[cv2.DMatch] | Sequence[Sequence[cv2.DMatch]] | ArrayLike

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ruzhash_cv._arrays import Mask, Rows
+from ruzhash_cv.foundation.arrays import Mask, Rows
 
 #: Of the cells of a row of the table.
 TITLES = ("structure", "kind", "matches", "share", "noise", "evidence", "")

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ruzhash_cv._arrays import Array, Mask, Record, Rows
-from ruzhash_cv.cameras import Camera, Sight
 from ruzhash_cv.core.families.epipolar import PARALLAX_SIZE, EssentialMatrices, as_essential, essentials_of_planes
 from ruzhash_cv.core.families.linear import homogeneous
 from ruzhash_cv.core.families.poses import placed
@@ -17,8 +15,10 @@ from ruzhash_cv.core.method.fits import log_likelihoods, refine, refined_samples
 from ruzhash_cv.core.method.matches import MatchSet, floored
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.sampling import drawn_alike
-from ruzhash_cv.reasons import sign_of_other_camera_matrices, warn
-from ruzhash_cv.uncertainty import deviation_of_turn, deviations
+from ruzhash_cv.foundation.arrays import Array, Mask, Record, Rows
+from ruzhash_cv.input.cameras import Camera, sight_of
+from ruzhash_cv.results.reasons import sign_of_other_camera_matrices, warn
+from ruzhash_cv.results.uncertainty import deviation_of_turn, deviations
 
 #: Steps of the fit of a rotation.
 _N_STEPS = 6
@@ -179,7 +179,7 @@ def weights_of(estimate: Estimate, models: Rows) -> Array:
 
 def with_rays(matches: MatchSet, cameras: tuple[Camera, Camera]) -> tuple[Array, tuple[Array, Array]]:
     """Return rows with rays of cameras that the search did not know, and what brings pixels without distortion to rays."""
-    sight = Sight.of(*matches.frame.leave(matches.coordinates), cameras)
+    sight = sight_of(*matches.frame.leave(matches.coordinates), cameras)
     rays = np.hstack([sight.rays1, sight.rays2]) * np.repeat(matches.frame.scales, 3)
     return np.hstack([matches.coordinates, np.nan_to_num(rays, nan=1.0)]), (sight.into1, sight.into2)
 

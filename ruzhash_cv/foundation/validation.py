@@ -16,7 +16,7 @@ import cv2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ruzhash_cv._arrays import Array, Mask
+from ruzhash_cv.foundation.arrays import Array, Mask
 
 if TYPE_CHECKING:  # an import of .1 s
     from scipy import sparse

@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ruzhash_cv._arrays import Array
 from ruzhash_cv.core.families.linear import homogeneous
+from ruzhash_cv.foundation.arrays import Array
 
 #: Residuals (k, n) of rows after a small turn (3,) and a small step (3,) of the direction.
 Residuals: TypeAlias = "Callable[[Array, Array], Array]"

@@ -1,0 +1,1 @@
+"""What every room may use: types of arrays, checks of arguments, optional packages, interrupts."""

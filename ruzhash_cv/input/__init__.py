@@ -1,0 +1,1 @@
+"""What callers bring: keypoints and matches as correspondences, and cameras."""

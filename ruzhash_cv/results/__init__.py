@@ -1,0 +1,1 @@
+"""What an estimate says: the result, its poses and their uncertainty, focal lengths, reasons and warnings, and how it is printed."""
