@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ruzhash_cv._arrays import Array, Mask, Rows, cached
 from ruzhash_cv.core.families.linear import check_models, has_rays, in_columns
 from ruzhash_cv.core.families.weighting import Law, reweighted
-from ruzhash_cv.core.kernels.fit import squared_residuals
+from ruzhash_cv.core.kernels.residuals import squared_residuals
 
 FamilyIds = NDArray[np.uint8]
 M = TypeVar("M", bound="Models")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ruzhash_cv._arrays import Array, Mask
-from ruzhash_cv.core.kernels.fit import write_medians
+from ruzhash_cv.core.kernels.residuals import write_medians
 
 #: Noise that is less, in units or tolerances, is the rounding of exact matches.
 EXACT = 1e-6

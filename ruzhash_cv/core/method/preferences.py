@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ruzhash_cv._arrays import Array, Rows
 from ruzhash_cv.core.families.base import Models, Residuals
-from ruzhash_cv.core.kernels.fit import choose_models, rank_preferences, write_preferences, write_rows
+from ruzhash_cv.core.kernels.residuals import choose_models, rank_preferences, write_preferences, write_rows
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.sampling import Problem
 
