@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv.core.families.base import Models, Residuals
-from ruzhash_cv.core.kernels.fit import choose_models, rank_preferences, write_preferences, write_rows
+from ruzhash_cv.core.kernels.residuals import choose_models, rank_preferences, write_preferences, write_rows
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.sampling import Problem
 from ruzhash_cv.foundation.arrays import Array, Rows

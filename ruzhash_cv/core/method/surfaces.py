@@ -19,7 +19,7 @@ from ruzhash_cv.core.families.base import Models, Residuals
 from ruzhash_cv.core.families.epipolar import PARALLAX_SIZE
 from ruzhash_cv.core.families.linear import has_rays, homogeneous
 from ruzhash_cv.core.families.weighting import student
-from ruzhash_cv.core.kernels.fit import choose_planes, fit_planes, write_plane_equations, write_planes_through
+from ruzhash_cv.core.kernels.planes import choose_planes, fit_planes, write_plane_equations, write_planes_through
 from ruzhash_cv.core.method.fits import noise_scales, refine
 from ruzhash_cv.core.method.opacity import Opacity, interleaved
 from ruzhash_cv.core.method.parameters import Parameters
