@@ -65,7 +65,7 @@ HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 MOST_LINES = {
     "package": 16_460,
     "core": 7_960,
-    "tests": 13_740,
+    "tests": 13_752,  # the opacity that stages pass on
     "benchmarks": 7_194,  # deviations of poses, and slow walks
     "tests of benchmarks": 1_219,
 }
