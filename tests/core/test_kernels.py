@@ -260,8 +260,7 @@ TWINS_ELSEWHERE = {
     "method/test_evidence.py": "residuals.write_candidates weigh.write_evidence weigh.write_counts weigh.extract weigh.joint_evidence",
     "method/test_law.py": "weigh.estimate_shares weigh.write_probabilities",
     "method/test_matches.py": "weigh.follow_leaders",
-    "method/test_preferences.py": "residuals.write_preferences residuals.rank_preferences residuals.write_rows residuals.choose_models "
-    "residuals.count_within",
+    "method/test_preferences.py": "residuals.write_preferences residuals.write_rows residuals.choose_models residuals.count_within",
     "method/test_sampling.py": "draw.draw draw.nearest_of_rows",
     "method/test_surfaces.py": "planes.choose_planes planes.fit_planes planes.write_plane_equations planes.write_planes_through",
     "../paper/test_voronoi.py": "draw.grow_cells draw.route_cells",

@@ -164,90 +164,65 @@ def costs_at_reaches(
                 costs[item, at] = ((a + b) + (c + d)) / square
 
 
+@cython.locals(one=cython.float, two=cython.float, three=cython.float, four=cython.float, five=cython.float)
+@cython.locals(six=cython.float, seven=cython.float, factor=cython.float, end=cython.float, value=cython.float)
+@cython.locals(z=cython.float, cubed=cython.float)
 def write_preferences(
-    kinds: Py_ssize_t[::1], points: double[:, ::1], models: double[:, ::1], limit: double, falloff: double,
-    n_scales: Py_ssize_t, groups: Py_ssize_t[::1], sample_groups: Py_ssize_t[:, ::1], weights: double[::1],
-    near: Py_ssize_t[::1], room: double[:, ::1], preferences: cython.float[:, ::1], sums: double[::1],
-):  # fmt: skip
-    """Write preferences (m, n), and their sums (m,) by weights (n,).
-
-    Each noise scale is a third of the one before, from a limit of squared residuals and 1 / (2 s^2) of the widest scale s on.
-    Overwrites `near` (n,) and `room` (2, n + 1).
-    """
-    with cython.nogil:
-        for item in range(models.shape[0]):
-            sums[item] = preferences_of(
-                kinds[item], points, models, item, limit, falloff, n_scales, groups, sample_groups[item], weights, near,
-                address(room[0, 0]), address(room[1, 0]), preferences[item],
-            )  # fmt: skip
-
-
-def rank_preferences(
     kinds: Py_ssize_t[::1], points: cython.float[:, ::1], models: double[:, ::1], limit: double, falloff: double,
     n_scales: Py_ssize_t, groups: Py_ssize_t[::1], sample_groups: Py_ssize_t[:, ::1], weights: double[::1],
     near: Py_ssize_t[::1], room: cython.float[:, ::1], preferences: cython.float[:, ::1], sums: double[::1],
 ):  # fmt: skip
-    """Write preferences and their sums in single precision, see `write_preferences`: six digits, in half of the time."""
-    with cython.nogil:
-        for item in range(models.shape[0]):
-            sums[item] = preferences_of(
-                kinds[item], points, models, item, limit, falloff, n_scales, groups, sample_groups[item], weights, near,
-                address(room[0, 0]), address(room[1, 0]), preferences[item],
-            )  # fmt: skip
+    """Write preferences (m, n), and their sums (m,) by weights (n,), in single precision: six digits, in half of the time.
 
-
-@cython.locals(one=Real, two=Real, three=Real, four=Real, five=Real, six=Real, seven=Real)
-@cython.locals(value=Real, factor=Real, end=Real, z=Real, cubed=Real)
-@cython.cfunc
-@cython.exceptval(check=False)
-@cython.nogil
-def preferences_of(
-    kind: Py_ssize_t, points: Real[:, ::1], models: double[:, ::1], item: Py_ssize_t, limit: double, falloff: double,
-    n_scales: Py_ssize_t, groups: Py_ssize_t[::1], sample_groups: Py_ssize_t[::1], weights: double[::1],
-    near: Py_ssize_t[::1], values: cython.pointer[Real], terms: cython.pointer[Real], preferences: cython.float[::1],
-) -> double:  # fmt: skip
-    """Write the preferences (n,) for a model, and return their sum by weights.
-
-    Residuals within the limit are gathered without a branch first: they are few, and exponentials take most of the time.
+    Each noise scale is a third of the one before, from a limit of squared residuals and 1 / (2 s^2) of the widest scale s on.
+    Residuals within the limit are gathered without a branch first: they are few, and exponentials take most of the time. Overwrites
+    `near` (n,) and `room` (2, n + 1).
     """
     row: Py_ssize_t
     n_made: Py_ssize_t
-    n_near: Py_ssize_t = 0
-    total: double = 0.0
+    n_near: Py_ssize_t
+    total: double
+    values: cython.pointer[cython.float] = address(room[0, 0])
+    terms: cython.pointer[cython.float] = address(room[1, 0])
     factor, end = -falloff / 16.0, limit
     # Constants of the precision: a literal is a double.
     one, two, three, four, five, six, seven = 1, 2, 3, 4, 5, 6, 7
-    write_residuals(kind, points, models, item, values)
-    for row in range(weights.shape[0]):
-        preferences[row] = 0.0
-        # Those within the limit take the places of those before them.
-        value = values[row]
-        near[n_near], values[n_near] = row, value
-        n_near += value <= end
-    for at in range(n_near):
-        # exp(x), x <= 0, to eight digits, by plain arithmetic, which the compiler makes vectors of: the sixteenth power of
-        # exp(x / 16), the first eight terms of its series.
-        z = factor * values[at]
-        z = one + z * (
-            one
-            + z / two * (one + z / three * (one + z / four * (one + z / five * (one + z / six * (one + z / seven)))))
-        )
-        z = z * z * (z * z)
-        values[at] = terms[at] = z * z * (z * z)
-    for _ in range(n_scales - 1):
-        for at in range(n_near):
-            # Each scale's term is the ninth power of the one before: one exponential for all.
-            cubed = terms[at] * terms[at] * terms[at]
-            terms[at] = cubed * cubed * cubed
-            values[at] += terms[at]
-    for at in range(n_near):
-        row, n_made = near[at], 0
-        for member in range(sample_groups.shape[0]):
-            n_made += groups[row] == sample_groups[member]
-        if n_made == 0:
-            preferences[row] = values[at] / n_scales
-            total += weights[row] * preferences[row]
-    return total
+    with cython.nogil:
+        for item in range(models.shape[0]):
+            n_near, total = 0, 0.0
+            write_residuals(kinds[item], points, models, item, values)
+            for row in range(weights.shape[0]):
+                preferences[item, row] = 0.0
+                # Those within the limit take the places of those before them.
+                value = values[row]
+                near[n_near], values[n_near] = row, value
+                n_near += value <= end
+            for at in range(n_near):
+                # exp(x), x <= 0, by plain arithmetic, which the compiler makes vectors of: the sixteenth power of exp(x / 16), the
+                # first eight terms of its series.
+                z = factor * values[at]
+                z = one + z * (
+                    one
+                    + z
+                    / two
+                    * (one + z / three * (one + z / four * (one + z / five * (one + z / six * (one + z / seven)))))
+                )
+                z = z * z * (z * z)
+                values[at] = terms[at] = z * z * (z * z)
+            for _ in range(n_scales - 1):
+                for at in range(n_near):
+                    # Each scale's term is the ninth power of the one before: one exponential for all.
+                    cubed = terms[at] * terms[at] * terms[at]
+                    terms[at] = cubed * cubed * cubed
+                    values[at] += terms[at]
+            for at in range(n_near):
+                row, n_made = near[at], 0
+                for member in range(sample_groups.shape[1]):
+                    n_made += groups[row] == sample_groups[item, member]
+                if n_made == 0:
+                    preferences[item, row] = values[at] / n_scales
+                    total += weights[row] * preferences[item, row]
+            sums[item] = total
 
 
 def count_within(
