@@ -72,7 +72,7 @@ def test_pixel_is_the_unit_of_the_default_threshold(find: Finder) -> None:
 
 @each_finder
 def test_about_as_many_matches_lie_within_the_threshold_as_of_opencv_s_best_flag(find: Finder) -> None:
-    for seed in range(6):
+    for seed in range(4):
         scene = facade_scene(3, rng=seed) if find is find_homography else rigid_scene(rng=seed)
         pair = draw_correspondences(scene, 400, mismatch_rate=0.3, noise=0.7, rng=seed)
         points = pair.points1, pair.points2

@@ -6,6 +6,7 @@ shortest way to the kernel, itself or the function around it, and returns an arr
 names the kernels that it runs, module and function.
 """
 
+import importlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -15,21 +16,19 @@ import cv2
 import naive
 import numpy as np
 import pytest
-import uncompiled
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from public_calls import calls
 from scipy.stats import chi2
 from stage_cases import branches_of
 from two_views import MAKE
 
-from ruzhash_cv import Camera, paper
+from ruzhash_cv import Camera
 from ruzhash_cv.core.families import FAMILIES as PIXELS
 from ruzhash_cv.core.families.epipolar import EssentialMatrices, as_essential
 from ruzhash_cv.core.families.poses import placed
 from ruzhash_cv.core.families.weighting import noise_scales
 from ruzhash_cv.core.kernels import draw, rays
-from ruzhash_cv.core.method import fits, opacity
+from ruzhash_cv.core.method import fits
 
 Rng = np.random.Generator
 #: Of each row; many for a build that checks its indices, see .ci/run.
@@ -286,9 +285,18 @@ def test_calls_end_well(row: Row) -> None:
         row.call(*row.draw(np.random.default_rng(seed), 1 + seed % 40))
 
 
+def kernels() -> set[str]:
+    """Return the kernels that Python can call, module and function."""
+    package = importlib.import_module("ruzhash_cv.core.kernels")
+    paths = Path(str(package.__file__)).parent.glob("[a-z]*.py")
+    modules = [importlib.import_module(f"{package.__name__}.{path.stem}") for path in paths]
+    listed = ((module.__name__, name, item) for module in modules for name, item in vars(module).items())
+    return {f"{of.rpartition('.')[2]}.{name}" for of, name, item in listed if getattr(item, "__module__", "") == of}
+
+
 def test_every_kernel_has_a_twin() -> None:
     named = [*(row.kernels for row in TABLE), *TWINS_ELSEWHERE.values()]
-    assert set(" ".join(named).split()) == uncompiled.kernels().keys()
+    assert set(" ".join(named).split()) == kernels()
     for file in TWINS_ELSEWHERE:
         assert (Path(__file__).parent / file).is_file(), file
 
@@ -299,34 +307,3 @@ def test_numbers_of_a_stream_are_even() -> None:
     drawn = np.array([int(32 * draw.uniform(np.uint64(9), np.uint64(counter))) for counter in range(n)])
     squares = ((np.bincount(drawn, minlength=32) - n / 32) ** 2 / (n / 32)).sum()
     assert abs(squares - 31) < 5 * np.sqrt(62)
-
-
-# Compiled and uncompiled
-
-
-@pytest.fixture(scope="module")
-def recorded() -> uncompiled.Calls:
-    """Calls of every kernel, by public functions and by the table."""
-    with uncompiled.recorded(n_calls=2, most=3000) as kernel_calls:
-        for call in calls().values():
-            call()
-        for n in (30, 40):
-            rows = np.random.default_rng(n).random((n, 15))
-            for forest in (paper.VoronoiForest(n_trees=3), paper.RuzHashForest(n_trees=3)):
-                forest.fit(rows).anomaly_scores(rows)
-        # What few scenes need.
-        rng = np.random.default_rng(0)
-        data, mine = rng.uniform(0.0, 100.0, (40, 4)), rng.random(40) < 0.5
-        opacity.own_share(data[:, :2], mine, np.ones(40, bool), 1.0)
-        PIXELS["fundamental"].from_plane(np.eye(3).ravel(), data, 5, rng)
-        for row in TABLE:
-            row.call(*row.draw(np.random.default_rng(0), 12))
-    return kernel_calls
-
-
-@pytest.mark.parametrize("name", uncompiled.kernels())
-def test_kernel_gives_the_bits_of_its_source(name: str, recorded: uncompiled.Calls) -> None:
-    assert recorded[name]
-    for arguments in recorded[name]:
-        for one, other in zip(*(uncompiled.run(name, arguments, each) for each in (True, False)), strict=True):
-            np.testing.assert_array_equal(one, other)

@@ -239,7 +239,7 @@ def test_unrelated_pictures_with_one_logo_have_no_evidence(seed: int) -> None:
 
 
 def test_planes_are_listed_by_their_matches_of_which_each_has_more_than_a_minimal_sample() -> None:
-    for seed in (0, 6):
+    for seed in (0, 3):
         drawn = draw_correspondences(rigid_scene(rng=seed), 400, mismatch_rate=0.3, noise=0.5, rng=seed)
         rows = np.random.default_rng(0).integers(400, size=800)  # with repeated matches
         for motion in filter_points(drawn.points1[rows], drawn.points2[rows], rng=seed).motions:
