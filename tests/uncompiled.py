@@ -128,7 +128,7 @@ class AsPython(ast.NodeTransformer):
                 conversions += ast.parse(f"as_Real = {each.arg}.dtype.type").body
         for each in node.decorator_list:
             if isinstance(each, ast.Call) and ast.unparse(each.func) == "cython.locals":
-                self.types |= {str(of.arg): "Real" for of in each.keywords}
+                self.types |= {str(of.arg): kind_of(of.value) or "Real" for of in each.keywords}
                 each.keywords = []
         for each in arguments:
             each.annotation = None

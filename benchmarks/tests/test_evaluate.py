@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import photos
 import pytest
+import rendered
 import report
 import video
 from evaluate import (
@@ -77,7 +78,8 @@ def test_groups_name_suites() -> None:
     assert members(["fresh", "adelaidermf-sift"]) == ["adelaidermf-sift", "adelaidermf-orb"]
 
 
-def test_suites_of_mostly_wrong_matches_are_named_by_their_number_and_share_of_true_ones() -> None:
+def test_suites_of_mostly_wrong_matches_are_named_by_their_number_and_share_of_true_ones(monkeypatch) -> None:
+    monkeypatch.setattr(rendered, "CELL_SCENES", 1)
     found = {of.suite: of for of in SUITES["mostly-wrong"]("tune", 1)}
     assert len(found) == 10
     problem = found["one plane, 5% of 1,000 true"]

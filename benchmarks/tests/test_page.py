@@ -17,16 +17,20 @@ def rows_of(f1: dict[str, list[float]]) -> pd.DataFrame:
     return rows.assign(suite="s", half="judge", seed=0, **told | {"f1": rows.f1})
 
 
-def test_documents_hold_the_tables_of_the_csvs() -> None:
-    parts = page.parts()
+@pytest.fixture(scope="module")
+def parts() -> dict[str, str]:
+    return page.parts()
+
+
+def test_documents_hold_the_tables_of_the_csvs(parts: dict[str, str]) -> None:
     for path in page.DOCUMENTS:
         text = path.read_text(encoding="utf-8")
         assert page.fill(text, parts) == text, f"`python benchmarks/page.py` writes {path.name} anew"
 
 
-def test_every_part_has_its_place() -> None:
+def test_every_part_has_its_place(parts: dict[str, str]) -> None:
     text = "".join(path.read_text(encoding="utf-8") for path in page.DOCUMENTS)
-    for name in page.parts():
+    for name in parts:
         assert text.count(f"<!-- {name} -->") == text.count(f"<!-- /{name} -->") == 1, name
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from rendering import desk_scene, facade_scene, plane_scene, rigid_scene
+from drawn_scenes import desk_scene, facade_scene, plane_scene, rigid_scene
 
 from ruzhash_cv.datasets import PAIR_NAMES, load_pair
 

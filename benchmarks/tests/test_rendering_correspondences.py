@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
-from rendering import desk_scene, draw_correspondences, facade_scene, rigid_scene
+from drawn_scenes import desk_scene, facade_scene, rigid_scene
+from rendering import draw_correspondences
 
 from ruzhash_cv.datasets.pairs import transform
 

@@ -220,8 +220,8 @@ H, F = PIXELS.values()
 TABLE = (
     Row("draw.pair_up", lambda rng, n: (rng.uniform(0, 9, (n, rng.choice([4, 10]))), rng.integers(n, size=(2, 20)), 4.0, 6),
         paired_up, naive.paired_up),
-    Row("fit.squared_residuals", ray_models, H.squared_residuals, residuals(naive.ray_transfer_error), 1e-6),
-    Row("fit.squared_residuals", ray_models, RAYS.squared_residuals, residuals(naive.ray_sampson_distance), 1e-6, 1e-15),
+    Row("residuals.squared_residuals", ray_models, H.squared_residuals, residuals(naive.ray_transfer_error), 1e-6),
+    Row("residuals.squared_residuals", ray_models, RAYS.squared_residuals, residuals(naive.ray_sampson_distance), 1e-6, 1e-15),
     *(Row("rays.fit_in_rounds", matches_of(of.name), fits_of(of), geometric(of.name), 0.0, 1e-6) for of in (H, F)),
     Row("rays.fit_in_rounds", matches_of("fundamental"), lambda *given: squares_of(F.step(*given)), naive_steps, 0.0, 1e-5),
     Row("rays.fit_in_rounds", moved_rays, RAYS.step, lambda data, weights, models: naive.step_essential_matrix(
@@ -238,7 +238,7 @@ TABLE = (
     Row("lenses.distort", seen_through_a_lens, lambda points, camera: camera._jacobian(points), distorted_by_opencv, 0.0, 1e-12),
     Row("lenses.undistort", seen_through_a_lens, lambda points, camera: camera._undistorted(distorted_by_opencv(points, camera)[0]),
         lambda points, camera: points, 0.0, 1e-9),
-    Row("fit.write_medians", with_infinity, lambda squared: noise_scales(squared, 2) ** 2,
+    Row("residuals.write_medians", with_infinity, lambda squared: noise_scales(squared, 2) ** 2,
         lambda squared: np.array([naive.upper_median(row) for row in squared]) / chi2.ppf(0.5, 2), 1e-12),
     Row("weigh.write_likelihoods", lambda rng, n: (rng.exponential(4.0, (3, n)) ** 2, rng.random(n) * (rng.random(n) < 0.9)),
         lambda squared, weights: fits.log_likelihoods(squared, weights, 9.0, 2), naive_likelihoods, 1e-7),
@@ -253,16 +253,16 @@ TABLE = (
 )  # fmt: skip
 #: Kernels that no row names, by the tests of stages that compare them with their twins.
 TWINS_ELSEWHERE = {
-    "families/test_base.py": "fit.costs_at_reaches fit.write_through_two fit.write_unit_norm",
+    "families/test_base.py": "residuals.costs_at_reaches planes.write_through_two fit.write_unit_norm",
     "families/test_five_points.py": "five_points.solve_five",
     "forests/test_ruzhash.py": "draw.hash_rows draw.grow_or_route",
     "method/test_opacity.py": "neighbours.count_own_neighbours neighbours.mark_contradicting",
-    "method/test_evidence.py": "fit.write_candidates weigh.write_evidence weigh.write_counts weigh.extract weigh.joint_evidence",
+    "method/test_evidence.py": "residuals.write_candidates weigh.write_evidence weigh.write_counts weigh.extract weigh.joint_evidence",
     "method/test_law.py": "weigh.estimate_shares weigh.write_probabilities",
     "method/test_matches.py": "weigh.follow_leaders",
-    "method/test_preferences.py": "fit.write_preferences fit.rank_preferences fit.write_rows fit.choose_models fit.count_within",
+    "method/test_preferences.py": "residuals.write_preferences residuals.write_rows residuals.choose_models residuals.count_within",
     "method/test_sampling.py": "draw.draw draw.nearest_of_rows",
-    "method/test_surfaces.py": "fit.choose_planes fit.fit_planes fit.write_plane_equations fit.write_planes_through",
+    "method/test_surfaces.py": "planes.choose_planes planes.fit_planes planes.write_plane_equations planes.write_planes_through",
     "../paper/test_voronoi.py": "draw.grow_cells draw.route_cells",
 }
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ruzhash_cv.core.families.linear import check_models, has_rays, in_columns
 from ruzhash_cv.core.families.weighting import Law, reweighted
-from ruzhash_cv.core.kernels.fit import squared_residuals
+from ruzhash_cv.core.kernels.residuals import squared_residuals
 from ruzhash_cv.foundation.arrays import Array, Mask, Rows, cached
 
 FamilyIds = NDArray[np.uint8]

@@ -14,7 +14,7 @@ from ruzhash_cv.core.families.five_points import through_five
 from ruzhash_cv.core.families.linear import carried, directions, has_rays, homogeneous, unit_norm
 from ruzhash_cv.core.families.rounds import DISTANCES, EQUATIONS, STEP, TURNS, fits, reweighted_in_rounds
 from ruzhash_cv.core.families.weighting import Law
-from ruzhash_cv.core.kernels.fit import write_through_two
+from ruzhash_cv.core.kernels.planes import write_through_two
 from ruzhash_cv.foundation.arrays import RAYS1, RAYS2, Array, Mask, Rows
 
 #: Matches off a plane that fix the epipole, and with it the matrix of a motion: these fit it whatever they are.

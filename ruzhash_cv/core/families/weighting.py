@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ruzhash_cv.core.kernels.fit import write_medians
+from ruzhash_cv.core.kernels.residuals import write_medians
 from ruzhash_cv.foundation.arrays import Array, Mask
 
 #: Noise that is less, in units or tolerances, is the rounding of exact matches.

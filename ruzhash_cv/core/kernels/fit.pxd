@@ -1,16 +1,7 @@
-# What kernels of rays use: see fit.py.
+# What other kernels use: see fit.py.
 
-cdef Py_ssize_t EQUATIONS, MOST_ITERATIONS, OF_MOTION, OF_PLANE, RAYS_OF_PLANE, TRANSFORM
+cdef Py_ssize_t EQUATIONS, MOST_ITERATIONS, TRANSFORM
 
-# Residuals are computed in double precision, or in single precision if models are only ranked by them.
-ctypedef fused Real:
-    float
-    double
-
-cdef void write_squared_ray_distances(Real[:, ::1] rays, double* model, Real* squared) noexcept nogil
-cdef void write_residuals(
-    Py_ssize_t kind, Real[:, ::1] points, double[:, ::1] models, Py_ssize_t item, Real* squared
-) noexcept nogil
 cdef void write_transform(
     double[:, ::1] points, Py_ssize_t* rows, double* weights, Py_ssize_t n, double* model, double[:, :, ::1] room, double* fitted
 ) noexcept nogil

@@ -9,15 +9,17 @@ N_NEAR = cython.declare(Py_ssize_t, 3)
 
 
 def mark_contradicting(
-    data: double[:, ::1], weights: double[::1], on: Py_ssize_t[:, ::1], off: Py_ssize_t[::1], same: double,
+    data: double[:, ::1], weights: double[::1], on: Py_ssize_t[:, ::1], points: double[:, :, ::1], off: Py_ssize_t[::1],
+    same: double,
     reaches: double[:, ::1], contradict: uchar[::1],
 ):  # fmt: skip
     """Mark rows of data (n, d) that lie `off` a plane (m,) but among its matches `on` (2, k), and have jumped over these.
 
-    Rows `on` are those of the plane's matches twice, sorted by x in the first and in the second image; rows `off` are sorted by x in
-    the first. A match has jumped if in each image the matches of the plane that are the nearest in the other image all lie further away
-    than the nearest there. It contradicts the plane unless as many matches `off` it, by weight, are within this distance in both
-    images, but no duplicates, which are within the distance `same`. Overwrites `reaches` (2, m): squared distances of the N-th nearest.
+    Rows `on` are those of the plane's matches twice, sorted by x in the first and in the second image, at `points` (2, k, 2) there;
+    rows `off` are sorted by x in the first. A match has jumped if in each image the matches of the plane that are the nearest in the
+    other image all lie further away than the nearest there. It contradicts the plane unless as many matches `off` it, by weight, are
+    within this distance in both images, but no duplicates, which are within the distance `same`. Overwrites `reaches` (2, m): squared
+    distances of the N-th nearest.
     """
     item: Py_ssize_t
     near1: Py_ssize_t[3]
@@ -25,8 +27,8 @@ def mark_contradicting(
     with cython.nogil:
         for item in range(off.shape[0]):
             row = off[item]
-            reaches[0, item] = find_nearest(data, on, 0, row, near1)
-            reaches[1, item] = find_nearest(data, on, 1, row, near2)
+            reaches[0, item] = find_nearest(data, on, points, 0, row, near1)
+            reaches[1, item] = find_nearest(data, on, points, 1, row, near2)
             if (
                 closest_of(data, 0, row, near2) > reaches[0, item]
                 and closest_of(data, 1, row, near1) > reaches[1, item]
@@ -39,8 +41,9 @@ def mark_contradicting(
 @cython.exceptval(check=False)
 @cython.nogil
 def find_nearest(
-    data: double[:, ::1], on: Py_ssize_t[:, ::1], image: Py_ssize_t, row: Py_ssize_t, nearest: p_Py_ssize_t
-) -> double:
+    data: double[:, ::1], on: Py_ssize_t[:, ::1], points: double[:, :, ::1], image: Py_ssize_t, row: Py_ssize_t,
+    nearest: p_Py_ssize_t,
+) -> double:  # fmt: skip
     """Write the N rows that are nearest to a row in an image, and return the squared distance of the last."""
     low: Py_ssize_t = 0
     high: Py_ssize_t = on.shape[1]
@@ -52,14 +55,14 @@ def find_nearest(
     x, y = data[row, 2 * image], data[row, 2 * image + 1]
     while low < high:
         at = (low + high) // 2
-        if data[on[image, at], 2 * image] < x:
+        if points[image, at, 0] < x:
             low = at + 1
         else:
             high = at
     for step in range(-1, 2, 2):
         at = low if step > 0 else low - 1
         while 0 <= at < on.shape[1]:
-            dx, dy = data[on[image, at], 2 * image] - x, data[on[image, at], 2 * image + 1] - y
+            dx, dy = points[image, at, 0] - x, points[image, at, 1] - y
             if dx * dx >= squares[N_NEAR - 1]:
                 break
             square = dx * dx + dy * dy

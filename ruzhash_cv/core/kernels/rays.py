@@ -5,7 +5,7 @@ which rows lie beyond an epipole, of pixels as well.
 import cython
 from cython import Py_ssize_t, address, double, p_double, p_Py_ssize_t, uchar
 from cython.cimports.libc.math import INFINITY, fabs, sqrt
-from cython.cimports.ruzhash_cv.core.kernels import fit
+from cython.cimports.ruzhash_cv.core.kernels import fit, residuals
 
 #: What a fit is, beside those of `fit.py`: a step of an essential matrix.
 TURNS = cython.declare(Py_ssize_t, 4)
@@ -63,8 +63,8 @@ def fit_in_rounds(
     scale: double
     fitted: double[9]
     has_rays: cython.bint = points.shape[0] == 6
-    of_plane: Py_ssize_t = fit.RAYS_OF_PLANE if has_rays else fit.OF_PLANE
-    of_model: Py_ssize_t = of_plane if kind == fit.TRANSFORM else of_plane + fit.OF_MOTION
+    of_plane: Py_ssize_t = residuals.RAYS_OF_PLANE if has_rays else residuals.OF_PLANE
+    of_model: Py_ssize_t = of_plane if kind == fit.TRANSFORM else of_plane + residuals.OF_MOTION
     places: p_Py_ssize_t = address(rows[0])
     squared: p_double = address(space[0, 0])
     weights: p_double = address(space[1, 0])
@@ -76,7 +76,7 @@ def fit_in_rounds(
             accepted = False
             for number in range(n_rounds + 1):
                 if width >= 0.0 and not accepted:
-                    fit.write_residuals(of_model, points, models, item, squared)
+                    residuals.write_residuals(of_model, points, models, item, squared)
                 for row in range(excluded.shape[1]):
                     if excluded[item, row]:
                         squared[row] = INFINITY
@@ -272,7 +272,7 @@ def turn(
         for _ in range(4):
             solve_six(gram, slope, damping * trace / 6.0 + 1e-12 * trace, step)
             turn_both(model, step, turned)
-            fit.write_squared_ray_distances(rays, turned, squared)
+            residuals.write_squared_ray_distances(rays, turned, squared)
             total = 0.0
             for at in range(n):
                 if weights[at] != 0.0:

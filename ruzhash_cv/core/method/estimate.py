@@ -20,7 +20,7 @@ from ruzhash_cv.core.method.fits import noise_scales, refine, refine_structures
 from ruzhash_cv.core.method.law import probabilities_of, tail_shares
 from ruzhash_cv.core.method.matches import MatchSet
 from ruzhash_cv.core.method.motions import with_best_matrices, with_motions
-from ruzhash_cv.core.method.opacity import false_motions
+from ruzhash_cv.core.method.opacity import Opacity, false_motions
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.proofs import off_surface
 from ruzhash_cv.core.method.sampling import Problem, decoys_of_matches, decoys_of_unexplained
@@ -113,11 +113,14 @@ def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng:
     moved = moves_as_others(surfaces, scene, problem)
     if moved.any() and not moved.all():  # motions are looked for among surfaces: one at least is left
         scene, pool, lens = with_motions(surfaces.take(np.flatnonzero(~moved)), problem, tried, rng)
-    rigid = not families.is_plane(scene).all()
+    planes, opacity = families.is_plane(scene), None
+    rigid = not planes.all()
     if rigid:
-        probabilities = probabilities_of(scene, searched, scores.decoys, off_surface(scene, tried.n, problem), problem)
-        scene, pool = with_best_matrices(scene, pool, lens, probabilities, problem, rng)
-        scene = with_surfaces(scene, probabilities, tried.n, problem, rng)
+        opacity = Opacity.of(scene.take(np.flatnonzero(planes)), searched, families, parameters)
+        holding = off_surface(scene, tried.n, problem, opacity)
+        probabilities = probabilities_of(scene, searched, scores.decoys, holding, problem)
+        scene, pool = with_best_matrices(scene, pool, lens, opacity, probabilities, problem, rng)
+        scene, opacity = with_surfaces(scene, probabilities, tried.n, problem, rng)
     false = false_motions(scene, tried.n, problem)
     if rigid or false.any():
         scene = scene.take(np.flatnonzero(~false))
@@ -126,7 +129,8 @@ def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng:
         scores = score(scores.columns, scene, decoys, problem, rng)
     if len(searched) < len(matches):
         scene = fitted_to_all(scene, matches, families, parameters)
-    probabilities = probabilities_of(scene, matches, scores.decoys, off_surface(scene, tried.n, problem), problem)
+    holding = off_surface(scene, tried.n, problem, None if false.any() else opacity)
+    probabilities = probabilities_of(scene, matches, scores.decoys, holding, problem)
     probabilities[:, without_support(scene, probabilities, matches, families)] = 0.0
     ranking = Ranking(scores, matches, rows)
     return Estimate(scene, probabilities, ranking, matches, families, parameters, tried, pool, lens)

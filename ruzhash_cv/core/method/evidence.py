@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv.core.families.base import Models
-from ruzhash_cv.core.kernels.fit import write_candidates
+from ruzhash_cv.core.kernels.residuals import write_candidates
 from ruzhash_cv.core.kernels.weigh import extract as extract_structures
 from ruzhash_cv.core.kernels.weigh import joint_evidence, write_counts, write_evidence
 from ruzhash_cv.core.method.fits import refit

@@ -13,7 +13,7 @@ from ruzhash_cv.core.families.base import GIVEN, Families, TwoViewFamily
 from ruzhash_cv.core.families.weighting import EXACT as EXACT
 from ruzhash_cv.core.families.weighting import TUKEY, student
 from ruzhash_cv.core.families.weighting import noise_scales as noise_scales
-from ruzhash_cv.core.kernels.fit import costs_at_reaches
+from ruzhash_cv.core.kernels.residuals import costs_at_reaches
 from ruzhash_cv.core.kernels.weigh import write_likelihoods
 from ruzhash_cv.core.method.matches import MatchSet, floored
 from ruzhash_cv.core.method.parameters import Parameters

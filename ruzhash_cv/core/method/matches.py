@@ -199,6 +199,11 @@ class MatchSet:
         """The share (n,) that each has in its duplicate group."""
         return np.asarray(1.0 / np.bincount(self.groups)[self.groups])
 
+    @cached
+    def along_x(self) -> Rows:
+        """Rows (2, n) sorted by x in the first and in the second image."""
+        return np.argsort(self.data.T[[0, 2]], kind="stable")
+
     @property
     def n_groups(self) -> int:
         """Number of duplicate groups."""

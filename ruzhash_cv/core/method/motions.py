@@ -29,7 +29,7 @@ from ruzhash_cv.core.method.opacity import Opacity, interleaved
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.proofs import proofs
 from ruzhash_cv.core.method.sampling import Problem, draw_samples
-from ruzhash_cv.core.method.scene import Scene, assign, on_surfaces
+from ruzhash_cv.core.method.scene import Scene, on_surfaces
 from ruzhash_cv.core.method.search import EXPLAINED, Tried
 from ruzhash_cv.core.method.sides import on_one_side
 from ruzhash_cv.foundation.arrays import Array, Mask, Rows
@@ -70,10 +70,10 @@ def find_motions(
     """
     matches, _, families, parameters = problem
     family_id, unit, moved = cast(int, families.motion_id), matches.unit, ~surfaces.stationary
-    family, labels, free = families[family_id], assign(surfaces, matches, families), moved
-    planes = families.is_plane(surfaces)
-    lens = lens_of_planes(surfaces, labels, matches, families, parameters)
+    family, planes, free = families[family_id], families.is_plane(surfaces), moved
     opacity = Opacity.of(surfaces, matches, families, parameters)
+    labels = opacity.labels
+    lens = lens_of_planes(surfaces, labels, matches, families, parameters)
     weights, left = np.where(opacity.contradict, 0.0, matches.weights), on_surfaces(moved, labels, True)
     copies = competing((labels == np.arange(len(surfaces))[:, None]) & planes[:, None], matches, parameters)
     own, is_explained = own_matrices(np.where(left, labels, -1), problem, rng), tried.ended == EXPLAINED
@@ -198,16 +198,21 @@ def ranked(likelihoods: Array, lost: Array, of_none: Array, lens: Lens, paramete
 
 
 def with_best_matrices(
-    scene: Scene, pool: Array, lens: Lens, probabilities: Array, problem: Problem, rng: np.random.Generator
+    scene: Scene,
+    pool: Array,
+    lens: Lens,
+    opacity: Opacity,
+    probabilities: Array,
+    problem: Problem,
+    rng: np.random.Generator,
 ) -> tuple[Scene, Array]:
     """Return the scene with the best matrix of each rigid motion: the first one as they are `ranked`.
 
-    They are refined from a pool (m, 9) and from samples. A match counts by its probability (n, k) of each model. Returns the refined
-    ones (m, 9) too.
+    They are refined from a pool (m, 9) and from samples. A match counts by its probability (n, k) of each model. `opacity` is that of
+    the scene's planes. Returns the refined ones (m, 9) too.
     """
     matches, _, families, parameters = problem
     matrices, noise, compared = scene.matrices.copy(), scene.noise.copy(), [pool[:0]]
-    opacity = Opacity.of(scene.take(np.flatnonzero(families.is_plane(scene))), matches, families, parameters)
     for item in np.flatnonzero(~families.is_plane(scene)).tolist():
         shares = probabilities[:, scene.owners == item]
         weights = matches.weights * np.minimum(shares.sum(axis=1), 1.0)

@@ -26,7 +26,7 @@ from ruzhash_cv.core.method.matches import MatchSet
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.sampling import Problem, nearest_rows
 from ruzhash_cv.core.method.scene import Scene, assign, held_by, on_surfaces
-from ruzhash_cv.foundation.arrays import RAYS1, RAYS2, Array, Mask, Rows
+from ruzhash_cv.foundation.arrays import RAYS1, RAYS2, Array, Mask, Rows, cached
 
 #: Matches are of one patch if one of so many nearest neighbours is the same in both images.
 _N_NEAR = 3
@@ -34,11 +34,18 @@ _N_NEAR = 3
 
 @dataclass(frozen=True)
 class Opacity:
-    """Which matches (n,) are off the surfaces of a scene, which of these contradict planes, and the chance of each to be on a line."""
+    """The surface (n,) of a scene that each match lies on, -1 for none, which of these contradict planes, and the chance of each to be
+    on a line.
+    """
 
-    off: Mask
+    labels: Rows
     contradict: Mask
     chances: Array
+
+    @cached
+    def off(self) -> Mask:
+        """Which matches (n,) are off the surfaces."""
+        return self.labels < 0
 
     @classmethod
     def of(cls, surfaces: Scene, matches: MatchSet, families: Families, parameters: Parameters) -> Opacity:
@@ -47,19 +54,20 @@ class Opacity:
         A mismatch at a distance d from a plane lies within a unit of an epipolar line with probability 2 / pi asin(sqrt 2 unit / d),
         see `proofs`. Static surfaces are overlays, and what is far away is behind everything: neither is contradicted.
         """
-        labels, planes = assign(surfaces, matches, families), families.is_plane(surfaces)
-        off, chances = labels < 0, np.ones(len(labels))
+        planes, squared = families.is_plane(surfaces), families.squared_residuals(surfaces, matches.data)
+        labels = assign(surfaces, squared)
+        chances = np.ones(len(labels))
         hiding = planes & ~surfaces.stationary & ~are_far(surfaces, labels, matches, families, parameters)
         of_planes = np.where(on_surfaces(hiding, labels, False), labels, -1)
         if planes.any():
-            squared = families.squared_residuals(surfaces.take(np.flatnonzero(planes)), matches.data).min(axis=0)
-            ratios = np.sqrt(2.0) * matches.unit / np.sqrt(np.maximum(squared, 1e-300))
+            ratios = np.sqrt(2.0) * matches.unit / np.sqrt(np.maximum(squared[planes].min(axis=0), 1e-300))
             chances = 2.0 / np.pi * np.arcsin(np.minimum(ratios, 1.0))
-        return cls(off, off & contradicting(of_planes, matches, parameters.neighbourhoods[0]), chances)
+        contradict = contradicting(of_planes, matches, parameters.neighbourhoods[0])
+        return cls(labels, (labels < 0) & contradict, chances)
 
     def take(self, rows: Rows) -> Opacity:
         """Return it for some of the matches."""
-        return Opacity(self.off[rows], self.contradict[rows], self.chances[rows])
+        return Opacity(self.labels[rows], self.contradict[rows], self.chances[rows])
 
     def are_slips(self, squared: Array, reach: float, parameters: Parameters) -> Mask:
         """Return of which models (m,) the matches off surfaces are slips, from squared residuals (m, n)."""
@@ -96,12 +104,14 @@ def are_far(surfaces: Scene, labels: Rows, matches: MatchSet, families: Families
 def contradicting(labels: Rows, matches: MatchSet, least: int) -> Mask:
     """Return which matches (n,) of no plane contradict one in `labels` (n,) that has at least so many matches."""
     contradict, counts = np.zeros(len(labels), bool), np.bincount(labels + 1, minlength=1)[1:]
-    first, second = (np.argsort(matches.data[:, column], kind="stable") for column in (0, 2))
-    off = first[labels[first] < 0]
+    orders, data = matches.along_x, matches.data
+    ordered = labels[orders]
+    off = orders[0, ordered[0] < 0]
     reaches = np.empty((2, len(off)))
     for plane in np.flatnonzero(counts >= least).tolist():
-        on = np.array([order[labels[order] == plane] for order in (first, second)])
-        mark_contradicting(matches.data, matches.weights, on, off, matches.unit, reaches, contradict.view(np.uint8))
+        on = orders[ordered == plane].reshape(2, -1)
+        points = np.array([data[on[0], :2], data[on[1], 2:4]])
+        mark_contradicting(data, matches.weights, on, points, off, matches.unit, reaches, contradict.view(np.uint8))
     return contradict
 
 

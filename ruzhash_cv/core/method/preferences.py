@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ruzhash_cv.core.families.base import Models, Residuals
-from ruzhash_cv.core.kernels.fit import choose_models, rank_preferences, write_preferences, write_rows
+from ruzhash_cv.core.kernels.residuals import choose_models, write_preferences, write_rows
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.sampling import Problem
 from ruzhash_cv.foundation.arrays import Array, Rows
@@ -39,23 +39,22 @@ def embed(
     groups: Rows,
     samples: Rows,
     weights: Array,
-    precision: type[np.floating[Any]] = np.float64,
 ) -> tuple[NDArray[np.float32], Array]:
     """Return preferences (m, n) of correspondences for models, from their residuals, and sums (m,) of these by `weights` (n,).
 
     A preference is the mean of exp(-r^2 / (2 s^2)) over several noise scales s, so that the noise need not be known, and 0 beyond a
     limit. A correspondence has no preference for a model if its duplicate group, `groups` (n,), has a member in the model's sample,
-    `samples` (m, s), where -1 is no group. In single precision they are good enough to rank models.
+    `samples` (m, s), where -1 is no group. They are computed in single precision.
     """
     kinds, points, models = residuals
     with np.errstate(over="ignore"):  # a table of a user's family may hold anything
-        points = points.astype(precision, copy=False)
+        points = points.astype(np.float32)
     m, n, sigma = len(kinds), len(weights), parameters.widest_scale * unit
     # One more than there are, which the last one beyond the limit is gathered to.
-    preferences, sums, room = np.empty((m, n), np.float32), np.empty(m), np.empty((2, n + 1), points.dtype)
-    kernel = limit_of(unit, parameters), 0.5 / (sigma * sigma), parameters.n_scales
-    write = write_preferences if precision is np.float64 else rank_preferences
-    write(kinds, points, models, *kernel, groups, samples, weights, np.empty(n + 1, np.int64), room, preferences, sums)
+    preferences, sums, room = np.empty((m, n), np.float32), np.empty(m), np.empty((2, n + 1), np.float32)
+    law = limit_of(unit, parameters), 0.5 / (sigma * sigma), parameters.n_scales
+    given, near = (kinds, points, models, *law, groups, samples, weights), np.empty(n + 1, np.int64)
+    write_preferences(*given, near, room, preferences, sums)
     return preferences, sums
 
 
@@ -84,7 +83,7 @@ def best_models(models: Models, samples: Rows, proposal: Array, n_wanted: int, p
     matches, decoys, families, parameters = problem
     m, residuals = len(models), families.residuals(models, matches.data)
     given = matches.unit, parameters, matches.groups, samples, matches.weights
-    preferences, sums = embed(residuals, *given, np.float32)
+    preferences, sums = embed(residuals, *given)
     by_decoys = *families.residuals(models, decoys), limit_of(matches.unit, parameters)
     of_models = chances_of(models, len(decoys), problem), matches.weights.sum(), preferences, sums
     room = np.empty(len(decoys)), np.empty((2, m)), np.empty((3, m), np.int64)

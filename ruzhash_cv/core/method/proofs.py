@@ -90,16 +90,16 @@ def parallax_gains(
     return gains
 
 
-def off_surface(scene: Scene, n_tried: int, problem: Problem) -> Mask:
+def off_surface(scene: Scene, n_tried: int, problem: Problem, opacity: Opacity | None = None) -> Mask:
     """Return which models (k,) of a scene hold matches: planes, and motions with evidence among the matches off all surfaces.
 
-    Without any the strongest model does: the search has proven a structure.
+    Without any the strongest model does: the search has proven a structure. `opacity` is that of the scene's planes, if it is known.
     """
     matches, _, families, parameters = problem
     holding, planes = np.ones(len(scene), bool), families.is_plane(scene)
     if planes.all() or not families.has_both:
         return holding
-    opacity = Opacity.of(scene.take(np.flatnonzero(planes)), matches, families, parameters)
+    opacity = opacity or Opacity.of(scene.take(np.flatnonzero(planes)), matches, families, parameters)
     for motion in np.flatnonzero(~planes).tolist():
         has_planes = bool(np.count_nonzero(scene.owners == motion) > 1)
         holding[motion] = is_evident(scene.take(np.array([motion])), opacity, has_planes, n_tried, problem)

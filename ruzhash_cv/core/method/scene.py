@@ -57,12 +57,15 @@ def held_by(structures: Structures | Scene, matches: MatchSet, families: Familie
     return families.in_tolerances(structures, structures.tolerances, matches.data) <= 1.0
 
 
-def assign(surfaces: Scene, matches: MatchSet, families: Families) -> Rows:
-    """Return the surface (n,) that each match belongs to, -1 for none: of those within tolerance a static one, or the strongest."""
+def assign(surfaces: Scene, squared: Array) -> Rows:
+    """Return the surface (n,) that each match belongs to by squared residuals (k, n), -1 for none.
+
+    Of surfaces within tolerance it is a static one, or the strongest.
+    """
     if len(surfaces) == 0:
-        return np.full(len(matches), -1)
+        return np.full(squared.shape[1], -1)
     order = np.argsort(~surfaces.stationary, kind="stable")
-    held = held_by(surfaces, matches, families)[order]
+    held = (np.sqrt(squared) / surfaces.tolerances[:, None] <= 1.0)[order]
     return np.where(held.any(axis=0), order[held.argmax(axis=0)], -1)
 
 

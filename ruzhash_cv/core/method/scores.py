@@ -9,7 +9,7 @@ import numpy as np
 
 from ruzhash_cv.core.families.base import Models
 from ruzhash_cv.core.forests.ruzhash import RuzHashForest
-from ruzhash_cv.core.kernels.fit import count_within
+from ruzhash_cv.core.kernels.residuals import count_within
 from ruzhash_cv.core.method.matches import MatchSet
 from ruzhash_cv.core.method.preferences import Columns, as_rows, chances_of, embed, limit_of
 from ruzhash_cv.core.method.sampling import Problem

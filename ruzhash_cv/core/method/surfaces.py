@@ -19,7 +19,7 @@ from ruzhash_cv.core.families.base import Models, Residuals
 from ruzhash_cv.core.families.epipolar import PARALLAX_SIZE
 from ruzhash_cv.core.families.linear import has_rays, homogeneous
 from ruzhash_cv.core.families.weighting import student
-from ruzhash_cv.core.kernels.fit import choose_planes, fit_planes, write_plane_equations, write_planes_through
+from ruzhash_cv.core.kernels.planes import choose_planes, fit_planes, write_plane_equations, write_planes_through
 from ruzhash_cv.core.method.fits import noise_scales, refine
 from ruzhash_cv.core.method.opacity import Opacity, interleaved
 from ruzhash_cv.core.method.parameters import Parameters
@@ -40,23 +40,24 @@ _N_NEAR = 12
 
 def with_surfaces(
     scene: Scene, probabilities: Array, n_tried: int, problem: Problem, rng: np.random.Generator
-) -> Scene:
+) -> tuple[Scene, Opacity | None]:
     """Return the scene with planes of each motion fitted given its matrix, in place of the planes that led to it.
 
     A motion takes its planes among its matches by their `probabilities` (n, k) and those of nothing. A plane of no motion keeps its
     homography. So does a plane with less than half of its matches on planes of its motion, unless these are evidence of the motion: it
-    was proven. A motion that loses all its planes so leaves, unless matches off these are evidence of it.
+    was proven. A motion that loses all its planes so leaves, unless matches off these are evidence of it. Returns the opacity of the
+    planes of the only motion, too, None if there are others.
     """
     matches, _, families, parameters = problem
     planes = families.is_plane(scene)
     motions = np.flatnonzero(~planes)
     if len(motions) == 0 or not families.has_both:
-        return scene
+        return scene, None
     labels = np.where(probabilities.sum(axis=1) > 0.5, probabilities.argmax(axis=1), -1)
     owners = np.append(scene.owners, -1)[labels]
     alone = scene.take(np.flatnonzero(planes & (scene.owners == np.arange(len(scene)))))
     parts, numbers, free = [alone], [*range(len(alone))], np.ones(len(matches), bool)
-    squared = families.squared_residuals(scene.take(motions), matches.data)
+    squared, opacity = families.squared_residuals(scene.take(motions), matches.data), None
     for place, motion in enumerate(motions.tolist()):
         noise = max(float(scene.noise[motion]), parameters.least_noise * matches.unit)
         mine = (owners == motion) | (owners < 0)
@@ -83,14 +84,16 @@ def with_surfaces(
         numbers += range(len(numbers), len(numbers) + len(parts[-1]))
         leaves = len(members) > 0 and bool(lost.all()) and not is_proven
         if leaves:
-            opacity = Opacity.of(scene.take(members), matches, families, parameters)
-            leaves = not is_evident(kept, opacity, False, n_tried, problem)
+            before = Opacity.of(scene.take(members), matches, families, parameters)
+            leaves = not is_evident(kept, before, False, n_tried, problem)
         if not leaves:
             free[rows] = False
             evidence = scene.evidences[[motion, *members[~lost]]].max()
             parts += [replace(kept, evidences=np.array([evidence])), fitted]
             numbers += [len(numbers)] * (1 + len(fitted))
-    return replace(Scene.join(parts), owners=np.array(numbers))
+    joined = replace(Scene.join(parts), owners=np.array(numbers))
+    is_alone = len(joined) == 1 + len(fitted) and np.count_nonzero(families.is_plane(joined)) == len(fitted)
+    return joined, opacity if is_alone else None
 
 
 def slips_both_ways(motion: Array, largest: Scene, near: Mask, problem: Problem) -> bool:

@@ -15,7 +15,7 @@ from two_views import motion, plane
 
 from ruzhash_cv.core.families.base import Families, Models
 from ruzhash_cv.core.families.linear import unit_norm
-from ruzhash_cv.core.kernels.fit import costs_at_reaches
+from ruzhash_cv.core.kernels.residuals import costs_at_reaches
 from ruzhash_cv.core.method.matches import Frame
 from ruzhash_cv.models import Circles, FundamentalMatrices, Homographies, Lines, ModelFamily, TwoViewFamily
 

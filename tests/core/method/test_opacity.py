@@ -62,14 +62,15 @@ def test_matches_off_surfaces_are_slips_if_three_and_a_share_of_them_contradict_
     off, contradict = np.repeat([False, True], [14, 8]), np.zeros(22, bool)
     contradict[14 : 14 + n_false] = True
     squared = np.array([np.full(22, 0.1), np.full(22, 9.0)])
-    opacity = Opacity(off, contradict, np.zeros(22))
+    labels = np.where(off, -1, 0)
+    opacity = Opacity(labels, contradict, np.zeros(22))
     assert opacity.are_slips(squared, 1.0, PARAMETERS).tolist() == [slipped, False]
     left = opacity.without_slips(squared.copy(), 1.0, PARAMETERS)
     assert np.isinf(left[0]).tolist() == (slipped & off).tolist()
     np.testing.assert_array_equal(left[1], squared[1])
     assert not opacity.are_slips(squared, 1.0, replace(PARAMETERS, slip_share=0.5)).any()
     # As many as by chance are none.
-    assert not Opacity(off, contradict, np.full(22, 0.5)).are_slips(squared, 1.0, PARAMETERS).any()
+    assert not Opacity(labels, contradict, np.full(22, 0.5)).are_slips(squared, 1.0, PARAMETERS).any()
 
 
 def on_a_grid(n: int, origin: Array, shift: Array) -> Array:

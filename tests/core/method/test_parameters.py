@@ -26,7 +26,7 @@ STAGES = (
         "matches", "sampling", "preferences", "fits", "evidence", "scores", "competition", "search", "law", "motions", "surfaces",
         "estimate",
     )),
-    "pose", "filtering", "opencv",
+    "results.pose", "filtering", "opencv",
 )  # fmt: skip
 #: What is no tuned number: guards against overflow and rounding, sizes that follow from algebra, codes, and what costs only time.
 NOT_TUNED = {
@@ -43,7 +43,7 @@ NOT_YET_PARAMETERS = {
     "core.method.opacity": {"_N_NEAR"},
     "core.method.matches": {"_ROUNDED_SHARE"},
     "core.method.bending": {"_MOST"},
-    "pose": {"_FAR"},
+    "results.pose": {"_FAR"},
 }
 
 

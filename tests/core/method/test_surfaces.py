@@ -1,6 +1,7 @@
 """Planes of a rigid motion have three numbers each, given its matrix; what a motion holds is near its matrix."""
 
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -12,8 +13,11 @@ from rendering import draw_correspondences
 from ruzhash_cv import Camera, FilterResult, filter_points
 from ruzhash_cv.core.families.base import Models
 from ruzhash_cv.core.families.weighting import noise_scales
+from ruzhash_cv.core.method import estimate as method
 from ruzhash_cv.core.method.matches import MatchSet
+from ruzhash_cv.core.method.opacity import Opacity
 from ruzhash_cv.core.method.parameters import PARAMETERS
+from ruzhash_cv.core.method.proofs import off_surface
 from ruzhash_cv.core.method.sampling import Problem, decoys_of_matches
 from ruzhash_cv.core.method.surfaces import MAX_PLANES, PlaneEquations, neighbouring_triples, planes_of_motion
 from ruzhash_cv.filtering import families_of
@@ -142,6 +146,19 @@ def test_four_planes_of_a_scene_are_planes_of_its_motion_and_fit_its_matrix(cali
     for plane in motion.planes:
         mapped = apply(plane.matrix, drawn.points1[plane.mask])
         assert sampson_distance(drawn.points1[plane.mask], mapped, matrix).max() < 1e-6
+
+
+def test_the_opacity_that_is_passed_on_is_that_of_the_planes_of_the_scene() -> None:
+    drawn = draw_correspondences(facade_scene(3, rng=2), 300, mismatch_rate=0.4, noise=0.7, rng=2)
+    with mock.patch.object(method, "off_surface", side_effect=off_surface) as calls:
+        filter_points(drawn.points1, drawn.points2, rng=0)
+    assert len(calls.call_args_list) == 2
+    for scene, _, (matches, _, families, parameters), opacity in (call.args for call in calls.call_args_list):
+        planes = scene.take(np.flatnonzero(families.is_plane(scene)))
+        expected = Opacity.of(planes, matches, families, parameters)
+        for column in ("labels", "contradict", "chances"):
+            np.testing.assert_array_equal(getattr(opacity, column), getattr(expected, column))
+    assert len(planes) >= 3
 
 
 @pytest.mark.parametrize("build", [lambda seed: facade_scene(3, rng=seed), lambda seed: rigid_scene(rng=seed)])
