@@ -50,6 +50,7 @@ class Options:
     keep_stationary: bool = True
     cameras: Cameras | None = None
     sizes: tuple[Array, Array] | None = None
+    misfit: Cameras | None = None  # cameras that do not fit the matches: poses alone are by them
 
 
 def filter_matches(
@@ -218,16 +219,27 @@ def filter_points(
     with np.errstate(under="ignore"):  # whatever the caller's settings
         result = run(pairs.points1, pairs.points2, families, parameters, options, generator)
     if seen is not None:
-        unlikely = reasons.sign_of_focal_length(seen, pairs.points1, pairs.points2)
-        moved = [number for number, motion in enumerate(result.motions) if not motion.stationary]
-        if unlikely is None and moved and result._estimate is not None:
-            item = int(result._estimate.scene.motions()[moved[0]])
-            unlikely = reasons.sign_of_other_cameras(result._estimate, item)
-        reasons.warn(unlikely)
+        other = _sign_of_other_cameras(result)
+        if other is not None and model == "auto":
+            seconds, without = result.seconds["total"], replace(options, cameras=None, misfit=seen)
+            families, generator = families_of(model), as_generator(rng)
+            with np.errstate(under="ignore"):
+                result = run(pairs.points1, pairs.points2, families, parameters, without, generator)
+            result.seconds["total"] += seconds
+            other += " The matches were filtered without cameras."
+        reasons.warn(reasons.sign_of_focal_length(seen, pairs.points1, pairs.points2) or other)
     # Unlike pictures may share a plane that mirrors by chance.
     for motion in [motion for motion in result.motions[:1] if motion.evidence >= DO_NOT_RECONSTRUCT]:
         reasons.warn(reasons.sign_of_exchanged_axes(pairs.points1[motion.mask], pairs.points2[motion.mask]))
     return result
+
+
+def _sign_of_other_cameras(result: FilterResult) -> str | None:
+    """Return `reasons.sign_of_other_cameras` of the first motion of a result that is not an overlay."""
+    moved = [number for number, motion in enumerate(result.motions) if not motion.stationary]
+    if not moved or result._estimate is None:
+        return None
+    return reasons.sign_of_other_cameras(result._estimate, int(result._estimate.scene.motions()[moved[0]]))
 
 
 def with_effort(confidence: float | None, max_iters: int | None, names: tuple[str, str] = _EFFORT) -> Parameters:
@@ -293,6 +305,7 @@ def _result(estimate: Estimate, options: Options, reason: str | None) -> FilterR
         reason=reason,
         search=Search() if tried is None else Search(tried.n_rounds, tried.n_models, str(tried.ended)),
         _estimate=kept,
+        _cameras=options.misfit,
     )
 
 

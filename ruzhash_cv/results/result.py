@@ -12,7 +12,7 @@ from ruzhash_cv.core.method.estimate import Estimate, Ranking
 from ruzhash_cv.foundation.arrays import Array, Mask, Record, Rows
 from ruzhash_cv.foundation.interrupts import uninterrupted
 from ruzhash_cv.foundation.validation import check_int
-from ruzhash_cv.input.cameras import as_both_cameras
+from ruzhash_cv.input.cameras import Cameras, as_both_cameras
 from ruzhash_cv.results import printing, reasons
 from ruzhash_cv.results.focal import camera_of_motion
 from ruzhash_cv.results.pose import CameraPose, pose_of_motion
@@ -173,6 +173,8 @@ class FilterResult(Record):
     seconds: dict[str, float] = field(default_factory=dict, compare=False)
     #: What `camera_pose` reads of the estimate, None without motions.
     _estimate: Estimate | None = field(default=None, compare=False)
+    #: Cameras that were given and do not fit the matches, which were filtered without them.
+    _cameras: Cameras | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if not self.motions:
@@ -241,6 +243,8 @@ class FilterResult(Record):
         array([1., 0., 0.])
         """
         estimate, motions = self._estimate, self.motions
+        if self._cameras is not None and all(each is None for each in (camera1, camera2, image_size)):
+            camera1, camera2 = self._cameras
         cameras = None if camera1 is None and camera2 is None else as_both_cameras(camera1, camera2)
         is_known = cameras is not None or (estimate is not None and estimate.matches.calibrated)
         if image_size is not None and is_known:
