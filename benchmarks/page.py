@@ -10,10 +10,8 @@ import argparse
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import evaluate_ablation
-import matplotlib
 import numpy as np
 import pandas as pd
 import times
@@ -21,12 +19,8 @@ from evaluate import RATES
 from methods import MODELS, OURS, THRESHOLDS
 from report import RESULTS, markdown, shown
 
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
-
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = tuple(ROOT / name for name in ("docs/benchmarks.md", "docs/benchmarks_details.md", "README.md"))
-PICTURES = ROOT / "docs" / "images" / "benchmarks"
 
 TRUTH = {"one plane": "plane", "planes": "planes", "one rigid": "rigid scene", "motions": "motions"}
 HALVES = ("--half tune --seeds 1", "--half judge --seeds 3")
@@ -130,12 +124,6 @@ SHOWN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
 }  # fmt: skip
 MODEL_ERROR = "median error (px)"
-COLOURS = dict(zip(ROWS, ("#d1495b", "#3c8d5a", "#1b6ca8", "#8cc63f", "#7d5ba6", "#5aa9d6", "#e3a72f"), strict=True))
-STYLE: dict[str, Any] = {
-    "font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.alpha": 0.25,
-    "axes.axisbelow": True, "legend.frameon": False, "legend.fontsize": 9,
-}  # fmt: skip
-WIDTH = 6.4  # inches: text can still be read on a phone
 
 
 def suite_title(suite: str) -> str:
@@ -405,22 +393,6 @@ def with_titles(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(method=rows.method.where(~of_all, rows.method.map(method_title)))
 
 
-def draw(table: pd.DataFrame) -> None:
-    """Draw the mean F1 of a few methods on each group of suites: the default's in front."""
-    found, _ = with_peers(table, COLUMNS.values())
-    columns = {name: pooled(found, suites).f1 for name, suites in COLUMNS.items()}
-    figure, axes = plt.subplots(figsize=(WIDTH, 5.4), layout="constrained")
-    for method in COLOURS:
-        values = [found.get(method, np.nan) for found in columns.values()]
-        size, order = (150, 1) if method == OURS else (36, 2)
-        axes.scatter(values, range(len(columns)), s=size, color=COLOURS[method], label=method, zorder=order)
-    axes.set_yticks(range(len(columns)), columns)
-    axes.invert_yaxis()
-    axes.set(xlabel="mean F1 of the mask; 1 is perfect", xlim=(0.76, 1.005))
-    figure.legend(loc="outside upper center")
-    figure.savefig(PICTURES / "overview.png", dpi=120, metadata={"Software": None})
-
-
 def fill(text: str, parts: dict[str, str]) -> str:
     """A document with its marked parts replaced; a part without marks is left out."""
     for name, part in parts.items():
@@ -459,8 +431,6 @@ def main() -> None:
     if parser.parse_args().commands:
         print(*commands(), sep="\n")
         return
-    with plt.rc_context(STYLE):
-        draw(read("accuracy", ["suite", "half", "method"]))
     found = parts()
     for path in DOCUMENTS:
         path.write_text(fill(path.read_text(encoding="utf-8"), found), encoding="utf-8")
