@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 
 from ruzhash_cv.core.families.base import OF_PLANE, residuals_of_kind
-from ruzhash_cv.core.families.linear import directions, has_rays, homogeneous, unit_norm
+from ruzhash_cv.core.families.linear import has_rays, homogeneous, unit_norm
 from ruzhash_cv.core.families.rounds import TRANSFORM, fits, reweighted_in_rounds
 from ruzhash_cv.core.families.weighting import Law
 from ruzhash_cv.core.kernels.rays import solve_four
@@ -88,29 +88,31 @@ def squared_noise(data: Array, plane: Array) -> Array:
     ellipse if it stretches (Hartley and Zisserman, section 4.2.6). The Sampson distance weights an error by the inverse.
     """
     matrix, points = plane.reshape(3, 3), homogeneous(data)
-    first, second = points[:3].T, points[3:].T
-    mapped = first @ matrix.T
+    first, second = points[:3], points[3:]
     with np.errstate(all="ignore"):
+        mapped = matrix @ first
         if has_rays(data):
-            # Planes across both rays, where a length is an angle; a ray is as long as a radian is.
-            across1, across2 = tangents(first), tangents(second)
-            away = np.sign(np.linalg.det(matrix)) * (mapped * second).sum(axis=1) <= 0.0
-            sizes = np.linalg.norm(second, axis=1) / np.where(away, np.nan, np.linalg.norm(mapped, axis=1))
-            errors = (across2 @ mapped[:, :, None])[:, :, 0] * sizes[:, None]
-            slopes = across2 @ matrix @ across1.swapaxes(1, 2) * sizes[:, None, None]
+            # Slopes S across both rays, where a length is an angle; a ray is as long as a radian is.
+            one, two = first / _lengths(first), second / _lengths(second)
+            along, ahead = (two * mapped).sum(axis=0), matrix @ one
+            sizes = np.where(np.sign(np.linalg.det(matrix)) * along > 0.0, _lengths(second) / _lengths(mapped), np.nan)
+            errors, area = (mapped - along * two) * sizes, np.cross(matrix[[1, 2, 0]], matrix[[2, 0, 1]]) @ one
+            sloped, area = matrix.T @ errors, (two * area).sum(axis=0) * sizes**2
+            sloped = (sloped - one * (one * sloped).sum(axis=0)) * sizes
+            spread = np.square(matrix).sum() - np.square([ahead, matrix.T @ two]).sum(axis=(0, 1))
+            spread = (spread + np.square((two * ahead).sum(axis=0))) * sizes**2
         else:
-            places = mapped[:, :2] / mapped[:, 2:]
-            errors = places - second[:, :2]
-            slopes = (matrix[:2, :2] - places[:, :, None] * matrix[2, :2]) / mapped[:, 2, None, None]
-        (a, b), (_, c) = (np.identity(2) + slopes @ slopes.swapaxes(1, 2)).transpose(1, 2, 0)
-        x, y = errors.T
-        squared = (c * x * x - 2.0 * b * x * y + a * y * y) / (a * c - b * b)
+            places = mapped[:2] / mapped[2]
+            errors = places - second[:2]
+            slopes = (matrix[:2, :2, None] - places[:, None] * matrix[2, :2, None]) / mapped[2]
+            sloped, spread = (slopes * errors[:, None]).sum(axis=0), np.square(slopes).sum(axis=(0, 1))
+            area = slopes[0, 0] * slopes[1, 1] - slopes[0, 1] * slopes[1, 0]
+        # Of errors e: e' (I + S S')^-1 e, from S' e, the sum of squares of S, and its determinant.
+        squared = (1.0 + spread) * np.square(errors).sum(axis=0) - np.square(sloped).sum(axis=0)
+        squared /= 1.0 + spread + area**2
     return np.where(np.isfinite(squared), squared, np.inf)
 
 
-def tangents(rays: Array) -> Array:
-    """Return two unit vectors (n, 2, 3) across each ray (n, 3) and each other."""
-    along = directions(rays)
-    other = np.where(np.abs(along[:, :1]) < 0.6, [[1.0, 0.0, 0.0]], [[0.0, 1.0, 0.0]])
-    across = directions(np.cross(along, other))
-    return np.stack([across, np.cross(along, across)], axis=1)
+def _lengths(vectors: Array) -> Array:
+    """Return the lengths (n,) of vectors (3, n)."""
+    return np.asarray(np.sqrt(np.square(vectors).sum(axis=0)))
