@@ -68,12 +68,22 @@ def found_in_parts(seed: int) -> np.ndarray:
 
 @functools.cache
 def scenes() -> tuple[tuple[np.ndarray, np.ndarray], ...]:
-    """Matches of planes and motions, of textures, of nothing, and more than are searched: on some of them each number matters."""
+    """Matches of planes and motions, of textures, of nothing, and more than are searched: on some of them each number matters.
+
+    Most numbers matter on one of the first.
+    """
     rng = np.random.default_rng(0)
     wall = np.vstack([on_plane(WALL, 100, rng), on_plane(FLOOR, 80, rng), on_plane(WALL, 40, rng, 0.6, 0.95)])
     crowded = np.round(mismatches(120, 1) / 40) * 40
     return tuple((data[:, :2], data[:, 2:]) for data in (
+        hardly_off_a_plane(3),
+        np.vstack([plane(120, 0.2), plane(150, 3.0, 1)]),
+        found_in_parts(7),
+        np.hstack(copies_of_one(4, 0)[:2]),
         np.vstack([np.hstack(views(wall, noise=1.0)), mismatches(150)]),
+        np.vstack([plane(300, 12.0, 2)[:30], mismatches(300, 5)]),
+        on_grid(mismatches(500, 1) / 2, 60.0),
+        np.vstack([plane(900, 0.5), motion(300, 0.5, 1), mismatches(200, 2)]),
         np.hstack(beside(0.0, 0.1, seed=1)[:2]),
         np.vstack([plane(250, 5.0), motion(60, 0.4), crowded]),
         np.hstack(shifted_along_lines(0, contested=True)),
@@ -81,14 +91,7 @@ def scenes() -> tuple[tuple[np.ndarray, np.ndarray], ...]:
         np.hstack(one_window_off(seed=0)[:2]),
         strips(60, [60, 4], n_contested=10)[0],  # neighbours are now of one and now of the other
         mismatches(300),
-        np.vstack([plane(900, 0.5), motion(300, 0.5, 1), mismatches(200, 2)]),
-        on_grid(mismatches(500, 1) / 2, 60.0),
-        hardly_off_a_plane(3),
-        np.vstack([plane(300, 12.0, 2)[:30], mismatches(300, 5)]),
-        found_in_parts(7),
         two_planes(apart=False)[0],
-        np.vstack([plane(120, 0.2), plane(150, 3.0, 1)]),
-        np.hstack(copies_of_one(4, 0)[:2]),
     ))  # fmt: skip
 
 
