@@ -27,7 +27,7 @@ from ruzhash_cv.core.method.sampling import Problem, decoys_of_matches, decoys_o
 from ruzhash_cv.core.method.scene import Scene, Structures, held_by
 from ruzhash_cv.core.method.scores import Scores, score
 from ruzhash_cv.core.method.search import Tried, search
-from ruzhash_cv.core.method.surfaces import with_surfaces
+from ruzhash_cv.core.method.surfaces import PlaneEquations, with_surfaces
 from ruzhash_cv.foundation.arrays import COORDINATES, Array, Mask, Rows, cached
 
 
@@ -198,16 +198,21 @@ def with_last_fits(
 ) -> Scene:
     """Return the scene with each rigid motion's matrix fitted to its matches by their probabilities (n, k), within its noise.
 
-    The matrix was chosen among the searched matches within a unit, which a crowd around the lines bends.
+    The matrix was chosen among the searched matches within a unit, which a crowd around the lines bends. Planes are fitted given it.
     """
-    matrices = scene.matrices.copy()
-    for item in np.flatnonzero(~families.is_plane(scene)).tolist():
+    matrices, planes = scene.matrices.copy(), families.is_plane(scene)
+    labels = np.where(probabilities.sum(axis=1) > 0.5, probabilities.argmax(axis=1), -1)
+    counts = np.bincount(labels + 1, minlength=len(scene) + 1)[1:]
+    for item in np.flatnonzero(~planes).tolist():
         shares = np.minimum(probabilities[:, scene.owners == item].sum(axis=1), 1.0)
         weighted = replace(matches, weights=matches.weights * shares)
         noise = max(float(scene.noise[item]), parameters.least_noise * matches.unit)
         limits = np.full(1, min(matches.unit, parameters.preference_cut * noise))
         family = families[scene.family_ids[item]]
         matrices[item] = refine(family, matrices[[item]], weighted, limits, parameters)[0][0]
+        own = np.flatnonzero(planes & (scene.owners == scene.owners[item]) & (counts >= parameters.neighbourhoods[0]))
+        equations = PlaneEquations.of(matrices[item], matches.data)
+        matrices[own] = equations.fitted(labels == own[:, None])
     return replace(scene, matrices=matrices)
 
 
