@@ -395,6 +395,8 @@ def _of_estimate(estimated: Estimate, family_id: int, reach: float, rng: np.rand
         rows = np.flatnonzero(owners == first)
         warn(sign_of_other_cameras(estimated, first))
         return np.asarray(likeliest_pose(estimated, first, rows, matches.data, matches.into)[0].essential[0])
+    if not family.is_plane and not families.is_plane(scene)[first]:
+        return np.asarray(scene.matrices[first])
     if not family.is_plane:
         candidates = np.vstack([scene.matrices[scene.family_ids == family_id], estimated.pool])
         weighted = replace(matches, weights=weights)

@@ -26,6 +26,7 @@ def rows(points: Array, pose: tuple[Array, Array], seed: int) -> Array:
 @pytest.mark.parametrize("n", [30, 300])
 def test_deviations_are_those_of_fits_to_other_noise(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uncertainty, "_SHARED", 0.0)
+    monkeypatch.setattr(uncertainty, "_INDEPENDENT", np.inf)
     points, family, errors, told = on_plane(WALL, n, np.random.default_rng(0), 0.4, 1.2), EssentialMatrices(), [], []
     start = np.cross(POSE[1], POSE[0].T).T.reshape(1, 9) / np.sqrt(2.0)
     for seed in range(N_DRAWS):
@@ -42,6 +43,7 @@ def test_deviations_are_those_of_fits_to_other_noise(n: int, monkeypatch: pytest
 
 def test_the_deviation_of_a_turn_is_that_of_fits_to_other_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uncertainty, "_SHARED", 0.0)
+    monkeypatch.setattr(uncertainty, "_INDEPENDENT", np.inf)
     points, errors, told = on_plane(WALL, 100, np.random.default_rng(0)), [], []
     for seed in range(N_DRAWS):
         data = rows(points, TURN, seed)
@@ -56,6 +58,14 @@ def test_what_matches_share_does_not_fall_with_their_number() -> None:
     one, many = (np.array(deviations(*POSE, np.tile(data, (k, 1)), np.ones(200 * k), NOISE, 1.0)) for k in (1, 1000))
     assert (many < one).all()
     assert (many > 0.1 * one).all()
+
+
+def test_noise_averages_out_as_that_of_500_matches_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uncertainty, "_SHARED", 0.0)
+    data = rows(on_plane(WALL, 250, np.random.default_rng(0), 0.4, 1.2), POSE, 0)
+    few, many = (np.array(deviations(*POSE, np.tile(data, (k, 1)), np.ones(250 * k), NOISE, 1.0)) for k in (1, 1000))
+    # n / (1 + n / 500) of 250 by law, most of which have a weight near 1, and of 250,000.
+    np.testing.assert_allclose(many / few, np.sqrt(1.0 / 3.0), rtol=0.1)
 
 
 def test_too_few_matches_show_nothing() -> None:

@@ -15,7 +15,9 @@ Residuals: TypeAlias = "Callable[[Array, Array], Array]"
 #: Radians of the steps of numeric derivatives, and degrees of freedom of Student's law.
 _STEP, _DEGREES = 1e-6, 4.0
 #: Pixels: the error that matches of one part of the images share, of cameras, lenses or surfaces; and the number of such parts.
-_SHARED, _N_PATCHES = 0.1, 30.0
+_SHARED, _N_PATCHES = 0.07, 30.0
+#: However many matches a pair has, their noise averages out as that of so many independent ones at most.
+_INDEPENDENT = 500.0
 
 
 def deviations(
@@ -67,6 +69,7 @@ def _covariance(
     With residuals r, their gradients J, weights w of the law and its curvatures c it is A^-1 B A^-1, with A = sum c J J' and
     B = sum w^2 r^2 J J' (Huber, "The behavior of maximum likelihood estimates under nonstandard conditions", 1967): residuals show how
     exact each row is. What the rows of one part of the images share does not average out: n rows in some parts add n / parts of it.
+    Noise of neighbouring rows is alike, and n rows inform as n / (1 + n / most independent) do (Kish, "Survey Sampling", 1965).
     """
     squares = np.square(residuals(np.zeros(3), np.zeros(3)))
     gradients = np.array(
@@ -76,7 +79,7 @@ def _covariance(
     by_law, curvatures = weights / (1.0 + ratios), weights * (1.0 - ratios) / (1.0 + ratios) ** 2
     p, n = len(changes), float(by_law.sum())
     information = np.einsum("akn,bkn,n->ab", gradients, gradients, curvatures)
-    squares += (_SHARED * pixel) ** 2 * n / _N_PATCHES
+    squares = squares * (1.0 + n / _INDEPENDENT) + (_SHARED * pixel) ** 2 * n / _N_PATCHES
     spread = np.einsum("akn,bkn,kn,n->ab", gradients, gradients, squares, by_law**2)
     if n <= p or not np.linalg.cond(information) < 1e12:
         return np.full((p, p), np.inf)

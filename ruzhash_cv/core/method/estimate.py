@@ -1,7 +1,7 @@
 """The method on one page: from matches to the scene, and to how probable it is that a match belongs to each of its models.
 
     search -> repetitions and overlapping planes are dropped -> fits -> motions -> probabilities -> the best matrix of each motion
-           -> its surfaces -> false motions are dropped -> scores -> probabilities
+           -> its surfaces -> false motions are dropped -> scores -> probabilities -> the last fit of each motion
 
 Masks, labels, poses and the models of `find_homography` and its like are views of this estimate.
 """
@@ -27,7 +27,7 @@ from ruzhash_cv.core.method.sampling import Problem, decoys_of_matches, decoys_o
 from ruzhash_cv.core.method.scene import Scene, Structures, held_by
 from ruzhash_cv.core.method.scores import Scores, score
 from ruzhash_cv.core.method.search import Tried, search
-from ruzhash_cv.core.method.surfaces import with_surfaces
+from ruzhash_cv.core.method.surfaces import PlaneEquations, with_surfaces
 from ruzhash_cv.foundation.arrays import COORDINATES, Array, Mask, Rows, cached
 
 
@@ -130,11 +130,10 @@ def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng:
         unexplained = np.where(held_by(scene, searched, families).any(axis=0), 0.0, searched.weights)
         decoys = decoys_of_unexplained(searched, unexplained, parameters, rng)
         scores = score(scores.columns, scene, decoys, problem, rng)
-    if len(searched) < len(matches):
-        scene = fitted_to_all(scene, matches, families, parameters)
     holding = off_surface(scene, tried.n, problem, None if false.any() else opacity)
     probabilities = probabilities_of(scene, matches, scores.decoys, holding, problem)
     probabilities[:, without_support(scene, probabilities, matches, families)] = 0.0
+    scene = with_last_fits(scene, probabilities, matches, families, parameters)
     ranking = Ranking(scores, matches, rows, found)
     return Estimate(scene, probabilities, ranking, matches, families, parameters, tried, pool, lens)
 
@@ -194,16 +193,27 @@ def reaches_down(still: Array, of_others: Mask, matches: MatchSet, parameters: P
     return np.asarray(beside >= 0.5 * still)
 
 
-def fitted_to_all(scene: Scene, matches: MatchSet, families: Families, parameters: Parameters) -> Scene:
-    """Return the scene with rigid motions fitted to all matches within a unit, not only to those that were searched."""
-    rigid = np.flatnonzero(~families.is_plane(scene))
-    if len(rigid) == 0:
-        return scene
-    matrices, noise = scene.matrices.copy(), scene.noise.copy()
-    limits = np.full(len(rigid), matches.unit)
-    family = families[scene.family_ids[rigid[0]]]
-    matrices[rigid], noise[rigid] = refine(family, matrices[rigid], matches, limits, parameters)
-    return replace(scene, matrices=matrices, noise=noise)
+def with_last_fits(
+    scene: Scene, probabilities: Array, matches: MatchSet, families: Families, parameters: Parameters
+) -> Scene:
+    """Return the scene with each rigid motion's matrix fitted to its matches by their probabilities (n, k), within its noise.
+
+    The matrix was chosen among the searched matches within a unit, which a crowd around the lines bends. Planes are fitted given it.
+    """
+    matrices, planes = scene.matrices.copy(), families.is_plane(scene)
+    labels = np.where(probabilities.sum(axis=1) > 0.5, probabilities.argmax(axis=1), -1)
+    counts = np.bincount(labels + 1, minlength=len(scene) + 1)[1:]
+    for item in np.flatnonzero(~planes).tolist():
+        shares = np.minimum(probabilities[:, scene.owners == item].sum(axis=1), 1.0)
+        weighted = replace(matches, weights=matches.weights * shares)
+        noise = max(float(scene.noise[item]), parameters.least_noise * matches.unit)
+        limits = np.full(1, min(matches.unit, parameters.preference_cut * noise))
+        family = families[scene.family_ids[item]]
+        matrices[item] = refine(family, matrices[[item]], weighted, limits, parameters)[0][0]
+        own = np.flatnonzero(planes & (scene.owners == scene.owners[item]) & (counts >= parameters.neighbourhoods[0]))
+        equations = PlaneEquations.of(matrices[item], matches.data)
+        matrices[own] = equations.fitted(labels == own[:, None])
+    return replace(scene, matrices=matrices)
 
 
 def without_support(scene: Scene, probabilities: Array, matches: MatchSet, families: Families) -> Mask:
