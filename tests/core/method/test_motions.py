@@ -2,6 +2,7 @@
 
 import pickle
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -322,6 +323,15 @@ def test_a_matrix_holds_a_surface_unless_another_costs_its_matches_much_less() -
         holds, lost, of_none = held_by_motions(squared, squared, np.zeros(n, np.int64), np.ones(n), 2, 3.0, PARAMETERS)
         assert holds.T.tolist() == [held, [False] * 3]  # no match is on the other surface
         assert ((lost > 0.0).tolist(), of_none.tolist()) == ([not each for each in held], [0.0] * 3)
+
+
+@pytest.mark.parametrize("n_off", [0, 25])
+def test_matrices_beside_a_lone_plane_are_refined_only_if_some_have_evidence_as_proposed(n_off: int) -> None:
+    rng = np.random.default_rng(0)
+    points = np.vstack([on_plane(FLOOR, 200, rng), things_before(FLOOR, n_off, rng)])
+    with mock.patch.object(motions, "lens_of_planes", side_effect=motions.lens_of_planes) as looked_at:
+        result = filtered(views(points, noise=0.3), n_mismatches=80)
+    assert (looked_at.called, result.motions[0].kind == "fundamental") == (n_off > 0, n_off > 0)
 
 
 def test_the_likeliest_matrix_comes_first_among_those_that_miss_little() -> None:
