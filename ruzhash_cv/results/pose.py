@@ -173,7 +173,7 @@ def weights_of(estimate: Estimate, models: Rows) -> Array:
     """Return the weights (n,) of matches: their probabilities of belonging to some models, not to the others of the scene."""
     others = np.setdiff1d(np.arange(len(estimate.scene)), models)
     of_models, of_others = (estimate.probabilities[:, rows].sum(axis=1) for rows in (models, others))
-    least = np.where(estimate.significant & (of_others <= 0.5), _LEAST_PROBABILITY, 0.0)
+    least = np.where(estimate.ranking.significant & (of_others <= 0.5), _LEAST_PROBABILITY, 0.0)
     return np.asarray(estimate.matches.weights * np.clip(of_models, least, 1.0))
 
 

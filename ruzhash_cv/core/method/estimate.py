@@ -80,11 +80,6 @@ class Estimate:
     pool: Array = field(default_factory=lambda: np.zeros((0, 9)))
     lens: Lens = STRAIGHT  # that planes show
 
-    @property
-    def significant(self) -> Mask:
-        """See `Ranking`."""
-        return self.ranking.significant
-
     @classmethod
     def nothing(cls, matches: MatchSet, families: Families, parameters: Parameters) -> Estimate:
         """Return the estimate of matches that decide nothing."""

@@ -71,12 +71,6 @@ def _rules(problem: Problem) -> Rules:
     return rules_of(sizes, codimensions, problem.parameters)
 
 
-def _least_square(unit: float, parameters: Parameters) -> float:
-    """Return the square of the smallest radius, a little larger, so that a residual of exactly a radius lies within it."""
-    radius = float(parameters.radii[0])
-    return radius * unit * (radius * unit) * (1.0 + 1e-12)
-
-
 @lru_cache(64)
 def _laws(codimensions: tuple[int, ...], parameters: Parameters) -> Array:
     """Return the shares (k, n_radii) of the decoys within the largest radius that are within each, for families."""
@@ -93,8 +87,10 @@ def candidates(models: Models, data: Array, problem: Problem) -> Candidates:
     (m, n), n_all = (len(models), len(data)), len(data) + len(decoys)
     indices, background = np.empty((m, n), np.uint8), np.empty((m, len(parameters.radii)))
     laws = _laws(tuple(families.codimensions.tolist()), parameters)
+    # A little larger, so that a residual of exactly a radius lies within it.
+    least = float(parameters.radii[0] * matches.unit) ** 2 * (1.0 + 1e-12)
     write_candidates(
-        *families.residuals(models, np.vstack([data, decoys])), _least_square(matches.unit, parameters), laws,
+        *families.residuals(models, np.vstack([data, decoys])), least, laws,
         models.family_ids, parameters.background_errors,
         np.empty((2, n_all), np.int64), np.empty(n_all), np.empty(parameters.n_radius_indices), indices, background,
     )  # fmt: skip

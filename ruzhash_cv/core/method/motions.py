@@ -72,14 +72,14 @@ def find_motions(
     family_id, unit, moved = cast(int, families.motion_id), matches.unit, ~surfaces.stationary
     family, planes, free = families[family_id], families.is_plane(surfaces), moved
     opacity = Opacity.of(surfaces, matches, families, parameters)
-    labels = opacity.labels
-    lens = lens_of_planes(surfaces, labels, matches, families, parameters)
+    labels, lens = opacity.labels, STRAIGHT
     weights, left = np.where(opacity.contradict, 0.0, matches.weights), on_surfaces(moved, labels, True)
     copies = competing((labels == np.arange(len(surfaces))[:, None]) & planes[:, None], matches, parameters)
     own, is_explained = own_matrices(np.where(left, labels, -1), problem, rng), tried.ended == EXPLAINED
     pool = np.vstack([plane_candidates(surfaces, left, problem, rng), own, tried.motions])
     n_samples = 0 if is_explained and len(pool) else parameters.motion_samples
     motions, holders, compared = list[Scene](), np.full(len(surfaces), -1), [pool[:0]]
+    is_lone = is_explained and len(surfaces) == 1 and planes.all()
     while len(motions) < MAX_MOTIONS and not (motions and is_explained and not free.any()):
         rows = np.flatnonzero(left)
         remaining = replace(matches, data=matches.data[rows], weights=weights[rows])
@@ -93,7 +93,13 @@ def find_motions(
         of_all = of_rows.without_slips(of_all, unit, parameters)
         order = np.argsort(ranking_costs(of_all, drawing, unit, parameters), kind="stable")
         best = models[order[: parameters.n_refits // 2]]
+        if is_lone and not might_move(
+            Models.of_family(best, family_id), left, labels, tried.n, surfaces, weights, problem
+        ):
+            compared.append(best)
+            break
         # Refine.
+        lens = lens if motions else lens_of_planes(surfaces, labels, matches, families, parameters)
         refined, noise = refine(family, best, remaining, np.full(len(best), unit), parameters)
         compared.append(refined)
         squared = family.squared_residuals(remaining.data, refined)
@@ -158,6 +164,16 @@ def own_matrices(labels: Rows, problem: Problem, rng: np.random.Generator) -> Ar
             likelihoods = log_likelihoods(floored(squared, matches), mine.weights, matches.unit, family.codimension)
             own = np.vstack([own, models[np.argsort(-likelihoods, kind="stable")[:1]]])
     return own
+
+
+def might_move(
+    proposed: Models, left: Mask, labels: Rows, n_searched: int, plane: Scene, weights: Array, problem: Problem
+) -> bool:
+    """Return whether any matrix has evidence beside a lone plane as it is proposed, whatever a motion costs."""
+    holds, free = np.ones((len(proposed), 1), bool), replace(problem.parameters, motion_cost=0.0)
+    given = (n_searched, problem.parameters.plane_samples), plane, np.zeros((1, 1), bool), weights
+    _, evidences = proofs(proposed, holds, left, labels, *given, problem._replace(parameters=free))
+    return bool((evidences > 0.0).any())
 
 
 def held_by_motions(
