@@ -223,7 +223,9 @@ class Camera(Record):
 
     def pixels(self, rays: Any) -> Array:
         """Return the pixels (n, 2) of rays (n, 3) of any length; NaN if a ray has no pixel, for example behind a pinhole camera."""
-        rays = as_rays(rays, "rays")
+        return self._pixels(as_rays(rays, "rays"))
+
+    def _pixels(self, rays: Array) -> Array:
         x, y, z = rays.T
         if self._colmap is not None:
             pixels = np.full((len(rays), 2), np.nan)
@@ -364,7 +366,7 @@ def as_seen(value: Any, camera: Camera | None, name: str) -> Any:
     if camera is None or not camera.is_spherical:
         return value
     array = as_array(value, name, "(n, 2) or (n, 3)")
-    return camera.pixels(as_rays(array, name)) if array.ndim == 2 and array.shape[1] == 3 else value
+    return camera._pixels(as_rays(array, name)) if array.ndim == 2 and array.shape[1] == 3 else value
 
 
 def _check_folds(rays: Array, points: Array, name: str) -> None:
