@@ -244,11 +244,8 @@ class Camera(Record):
                 plane[~((np.linalg.det(slopes) > 0.0) & (np.trace(slopes, axis1=1, axis2=2) > 0.0))] = np.nan
             return np.asarray(plane @ self.matrix[:2, :2].T + self.matrix[:2, 2])
 
-    def pixels_per_radian(self, rays: Any) -> Array:
-        """Return pixels per radian (n,) at rays (n, 3): the square root of pixels per solid angle."""
-        return self._pixels_per_radian(as_rays(rays, "rays"))
-
     def _pixels_per_radian(self, rays: Array) -> Array:
+        """Return pixels per radian (n,) at unit rays (n, 3): the square root of pixels per solid angle."""
         area = self.matrix[0, 0] * self.matrix[1, 1]
         across, z = np.hypot(rays[:, 0], rays[:, 1]), rays[:, 2]
         if self._spherical:  # the same all over: what stretches near the poles is no detail
