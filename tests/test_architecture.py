@@ -68,9 +68,9 @@ HOSTS = {"hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 16_454,
-    "core": 7_966,  # motions sampled alone, and the early end of a lone plane
-    "tests": 13_770,  # what stages pass on, which family a round samples, lone planes
+    "package": 16_453,
+    "core": 7_965,  # motions sampled alone, and the early end of a lone plane
+    "tests": 13_771,  # what stages pass on, which family a round samples, lone planes
     "benchmarks": 7_194,  # deviations of poses, and slow walks
     "tests of benchmarks": 1_219,
 }

@@ -85,7 +85,7 @@ def scenes() -> tuple[tuple[np.ndarray, np.ndarray], ...]:
         on_grid(mismatches(500, 1) / 2, 60.0),
         hardly_off_a_plane(3),
         np.vstack([plane(300, 12.0, 2)[:30], mismatches(300, 5)]),
-        found_in_parts(7),
+        found_in_parts(1),
         two_planes(apart=False)[0],
         np.vstack([plane(120, 0.2), plane(150, 3.0, 1)]),
         np.hstack(copies_of_one(4, 0)[:2]),
