@@ -68,9 +68,9 @@ HOSTS = {"hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 16_440,
-    "core": 7_960,
-    "tests": 13_740,
+    "package": 16_495,  # crowds around epipolar lines, last fits, cameras that do not fit
+    "core": 7_985,
+    "tests": 13_815,
     "benchmarks": 7_194,  # deviations of poses, and slow walks
     "tests of benchmarks": 1_219,
 }
