@@ -14,7 +14,6 @@ from ruzhash_cv.core.method.estimate import Estimate, estimate
 from ruzhash_cv.core.method.law import Labels, is_overlay, label, most_probable
 from ruzhash_cv.core.method.matches import MatchSet
 from ruzhash_cv.core.method.parameters import PARAMETERS, Parameters
-from ruzhash_cv.core.method.scene import Scene
 from ruzhash_cv.foundation.arrays import Array, Mask, Rows
 from ruzhash_cv.foundation.interrupts import uninterrupted
 from ruzhash_cv.foundation.validation import (
@@ -284,7 +283,7 @@ def _result(estimate: Estimate, options: Options, reason: str | None) -> FilterR
         threshold = None if options.threshold is None else max(options.threshold * matches.frame.scale, 1e-300)
         likely = label(estimate.probabilities, scene, matches, families, threshold)
         # A low rate may leave a structure without a match, which is there all the same.
-        order = listing(scene, likely.labels)
+        order = scene.listing(likely.labels)
         labels = likely.renumbered(order, len(scene))
         estimate = replace(estimate, scene=scene.take(order), probabilities=estimate.probabilities[:, order])
         overlays = is_overlay(estimate.scene, labels.labels, matches.weights)
@@ -314,18 +313,6 @@ def for_poses(estimate: Estimate) -> Estimate:
     no_rows = np.zeros(0, np.int64)
     matches = replace(estimate.matches, groups=no_rows, keypoints=no_rows)
     return replace(estimate, matches=matches, tried=None)
-
-
-def listing(scene: Scene, labels: Rows) -> Rows:
-    """Return the models of a scene in the order of a result: motions by their matches, each before its planes.
-
-    Models without matches are left out, unless a motion's planes have some. `labels` (n,) are those of the distinct matches.
-    """
-    support = np.bincount(labels + 1, minlength=len(scene) + 1)[1:]
-    of_motion = np.bincount(scene.owners, support, minlength=len(scene))
-    is_motion = scene.owners == np.arange(len(scene))
-    order = np.lexsort((-support, ~is_motion, scene.owners, -of_motion[scene.owners]))
-    return np.asarray(order[(support[order] > 0) | (is_motion & (of_motion > 0))[order]])
 
 
 def families_of(model: Model | TwoViewFamily, calibrated: bool | None = None) -> Families:

@@ -18,7 +18,6 @@ from ruzhash_cv.core.families.linear import homogeneous
 from ruzhash_cv.core.method.estimate import Estimate, estimate
 from ruzhash_cv.core.method.fits import log_likelihoods, refine, refined_samples
 from ruzhash_cv.core.method.matches import MatchSet, Sight, floored
-from ruzhash_cv.core.method.motions import held_by_motions, ranked
 from ruzhash_cv.core.method.opacity import Opacity
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.filtering import Model, families_of, scaled, with_effort
@@ -26,7 +25,7 @@ from ruzhash_cv.foundation.arrays import Array, Mask
 from ruzhash_cv.foundation.interrupts import uninterrupted
 from ruzhash_cv.foundation.validation import RNG, as_generator, as_pairs, as_pixels, as_reals, as_sizes, check_real
 from ruzhash_cv.input.cameras import Camera, Cameras, as_seen, sight_of
-from ruzhash_cv.results.pose import likeliest_pose
+from ruzhash_cv.results.pose import likeliest_pose, weights_of
 from ruzhash_cv.results.reasons import (
     sign_of_exchanged_axes,
     sign_of_focal_length,
@@ -141,9 +140,10 @@ def find_fundamental_matrix(
 ) -> Found:
     """Estimate one fundamental matrix; replaces ``cv2.findFundamentalMat``.
 
-    Motions and planes are first estimated as by `filter_points`, whose `FilterResult.motions` lists all. Candidates are the matrices
-    that this estimate refined and those of samples of its matches, refined within the threshold. The candidate with the highest
-    likelihood, weighted by the matches' probabilities, is returned. If the scene is one plane, many matrices fit equally well.
+    Motions and planes are first estimated as by `filter_points`, whose `FilterResult.motions` lists all. The matrix is that of the
+    motion with the most matches that is not an overlay. The threshold sets the mask; the matrix depends only on one above 3 pixels. If
+    that motion is a lone plane, many matrices fit equally well. Candidates are then the matrices that the estimate refined and those of
+    samples of its matches, refined within the threshold, and the likeliest is returned.
 
     Parameters
     ----------
@@ -398,17 +398,17 @@ def _of_estimate(estimated: Estimate, family_id: int, reach: float, rng: np.rand
     if not family.is_plane and not families.is_plane(scene)[first]:
         return np.asarray(scene.matrices[first])
     if not family.is_plane:
+        # The few matches off a lone plane decide, although they are no evidence of a motion.
+        weights = weights_of(estimated, np.flatnonzero(~overlays))
         candidates = np.vstack([scene.matrices[scene.family_ids == family_id], estimated.pool])
-        weighted = replace(matches, weights=weights)
+        weighted, labels = replace(matches, weights=weights), np.where(of_any > 0.5, labels, -1)
         refined, _, squared = refined_samples(candidates, labels, weighted, family, parameters, rng, reach)
-        planes = scene.take(np.flatnonzero(families.is_plane(scene)))
-        opacity = Opacity.of(planes, matches, families, parameters)
+        opacity = Opacity.of(scene.take(np.flatnonzero(families.is_plane(scene))), matches, families, parameters)
         squared = opacity.without_slips(floored(squared, matches), matches.unit, parameters)
-        bent = estimated.lens.bent_residuals(refined, squared, family, weighted, reach, parameters)
+        # A matrix fits few matches too well: keypoints off the plane are as exact as those on it.
+        squared = np.maximum(squared, scene.noise[first] ** 2)
         likelihoods = log_likelihoods(squared, weights, reach, family.codimension)
-        weights = np.where(scene.owners[labels] == first, weights, 0.0)
-        _, lost, of_none = held_by_motions(squared, bent, labels, weights, len(scene), matches.unit, parameters)
-        return refined[ranked(likelihoods, lost, of_none, estimated.lens, parameters)[0]] if len(refined) > 0 else None
+        return np.asarray(refined[likelihoods.argmax()]) if len(refined) > 0 else None
     # Samples of several planes are none: each has separate ones, and all compete for all matches.
     support = np.bincount(labels, weights, minlength=len(scene))
     strongest = np.argsort(-support, kind="stable")[:_N_PLANES]

@@ -63,9 +63,9 @@ HOSTS = {"hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 16_500,
-    "core": 7_990,
-    "tests": 13_700,
+    "package": 16_560,
+    "core": 8_060,
+    "tests": 13_570,
     "benchmarks": 7_194,  # deviations of poses, and slow walks
     "tests of benchmarks": 1_230,
 }

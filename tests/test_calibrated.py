@@ -368,6 +368,21 @@ def test_normalised_points_have_the_essential_matrix_of_the_pixels(args: Any, kw
     assert max(angles((R, t.ravel()), POSE)) < 2.0
 
 
+@pytest.mark.parametrize("model", ["auto", "essential"])
+def test_matches_are_filtered_without_cameras_that_do_not_fit(model: Any) -> None:
+    pixels = with_mismatches(views(on_plane(WALL, 200, np.random.default_rng(0), 0.4, 1.2), noise=0.3), 100, 0)
+    K1, K2 = (np.diag([2.0, 2.0, 1.0]) @ camera for camera in (CAMERA1, CAMERA2))
+    with pytest.warns(UserWarning, match="filtered without cameras" if model == "auto" else "in pixels[?]$"):
+        result = filter_points(*pixels, cameras=(K1, K2), model=model)
+    assert (result == filter_points(*pixels)) == (model == "auto")
+    if model == "auto":
+        assert result.inlier_mask[:200].mean() > 0.97
+        with pytest.warns(UserWarning, match="far better than these cameras"):
+            assert result.camera_pose() == filter_points(*pixels).camera_pose(K1, K2)
+        with pytest.warns(UserWarning, match="far better than these cameras"):
+            assert result.camera_pose(image_size=(1200, 900)).camera is not None
+
+
 @pytest.mark.parametrize("factor", [0.5, 1.0, 1.5])
 def test_cameras_of_another_image_size_are_warned_of(factor: float) -> None:
     """Before the filter, after it, and in OpenCV's form."""

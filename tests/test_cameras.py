@@ -59,12 +59,14 @@ def test_pixels_per_radian_are_what_small_turns_of_a_ray_make(camera: Camera) ->
         steps = 1e-5 * np.linalg.svd(ray[None])[2][1:]
         moved = [(camera.pixels([ray + step]) - camera.pixels([ray - step]))[0] / 2e-5 for step in steps]
         areas.append(abs(np.linalg.det(moved)))
-    np.testing.assert_allclose(camera.pixels_per_radian(rays), np.sqrt(areas), rtol=1e-6)
+    np.testing.assert_allclose(camera._pixels_per_radian(rays), np.sqrt(areas), rtol=1e-6)
 
 
 def test_a_pinhole_has_its_focal_length_of_pixels_per_radian_on_the_axis() -> None:
-    assert Camera.from_focal_length(800.0, (640, 480)).pixels_per_radian([[0.0, 0.0, 2.0]]) == pytest.approx(800.0)
-    assert Camera.from_rays(0.001).pixels_per_radian([[1.0, 2.0, -2.0]]) == pytest.approx(1000.0)
+    assert Camera.from_focal_length(800.0, (640, 480))._pixels_per_radian(np.array([[0.0, 0.0, 1.0]])) == pytest.approx(
+        800.0
+    )
+    assert Camera.from_rays(0.001)._pixels_per_radian(np.array([[1.0, 2.0, -2.0]]) / 3.0) == pytest.approx(1000.0)
 
 
 def test_a_focal_length_that_nothing_tells_is_colmap_s_guess() -> None:

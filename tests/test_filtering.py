@@ -115,12 +115,12 @@ def test_two_planes_of_one_rigid_scene_are_one_motion_with_two_parts() -> None:
 def test_planes_that_hold_by_wide_tolerances_alone_give_way_to_a_fundamental_matrix() -> None:
     """Shallow rigid scenes: a plane with a tolerance of 30 px holds most of each."""
     rigid, scores = 0, []
-    for seed in range(16):
+    for seed in range(8):
         drawn = draw_correspondences(rigid_scene(rng=seed), 150, mismatch_rate=0.1, noise=2.0, rng=seed)
         result = filter_points(drawn.points1, drawn.points2)
         rigid += [motion.kind for motion in result.motions] == ["fundamental"]
         scores.append(f1(result.inlier_mask, drawn.labels))
-    assert rigid >= 14
+    assert rigid >= 7
     assert np.mean(scores) > 0.95
 
 

@@ -67,6 +67,7 @@ def test_a_focal_length_that_a_move_ahead_does_not_show_is_warned_of(seed: int) 
     assert pose.focal_spread > 0.1
 
 
+@pytest.mark.filterwarnings("ignore:a fundamental matrix", "ignore:the matches show the focal length only")
 @pytest.mark.parametrize(
     ("size", "message"), [((321, 241), "points lie outside of images of 321 by 241"), ((1300, 1000), "first quarter")]
 )

@@ -11,6 +11,7 @@ import pytest
 from drawn_scenes import facade_scene, plane_scene, rigid_scene
 from hostile import check_matrix
 from naive import apply
+from posed_views import FLOOR, WALL, on_plane, views
 from rendering import Correspondences, draw_correspondences
 from two_views import motion, plane
 
@@ -132,6 +133,41 @@ def test_a_plane_has_one_of_the_fundamental_matrices_that_fit_it(n: int, rate: f
     assert mask.ravel()[true].mean() > 0.97
 
 
+def test_the_fundamental_matrix_is_that_of_the_first_motion() -> None:
+    rng = np.random.default_rng(0)
+    points1, points2 = views(
+        np.vstack([on_plane(WALL, 100, rng), on_plane(FLOOR, 100, rng), on_plane(WALL, 50, rng, 0.4, 0.9)])
+    )
+    points2[:60] = rng.uniform(0, 600, (60, 2))
+    first = filter_points(points1, points2).motions[0]
+    assert first.kind == "fundamental"
+    for threshold in (1.0, 3.0):
+        model, _ = find_fundamental_matrix(points1, points2, threshold=threshold)
+        np.testing.assert_allclose(model, first.matrix / first.matrix[2, 2], rtol=1e-9)
+
+
+def test_the_few_matches_before_a_wall_decide_between_its_fundamental_matrices() -> None:
+    """20 on the wall, which is a lone plane, 8 before it and 8 wrong: USAC_MAGSAC has .9 within 2 px."""
+    errors = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        space = np.vstack(
+            [
+                rng.uniform([-1.6, -1.2, 3.98], [1.6, 1.2, 4.02], (20, 3)),
+                rng.uniform([-1, -0.6, 2.6], [1, 1, 3.8], (8, 3)),
+            ]
+        )
+        exact = rng.uniform([-1.5, -1.1, 2.5], [1.5, 1.1, 4.5], (200, 3))
+        first, second, *true = (
+            900.0 * (X - [at, 0, 0])[:, :2] / X[:, 2:] for X in (space, exact) for at in (0.0, 0.35)
+        )
+        wrong = rng.uniform(-400, 400, (2, 8, 2))
+        pair = (np.vstack([points, other]) for points, other in zip((first, second), wrong, strict=True))
+        model, _ = find_fundamental_matrix(*(points + rng.normal(0.0, 0.8, points.shape) for points in pair))
+        errors.append(np.median(sampson_distance(*true, model)))
+    assert (np.array(errors) < 1.5).mean() > 0.7
+
+
 def test_the_model_is_one_plane_alone() -> None:
     pair = draw_correspondences(facade_scene(3, rng=5), 600, mismatch_rate=0.3, noise=0.5, weights="uneven", rng=6)
     model, mask = find_homography(pair.points1, pair.points2)
@@ -148,7 +184,7 @@ def test_the_model_is_one_plane_alone() -> None:
 def test_the_model_is_about_as_accurate_as_a_fit_to_the_true_matches(find: Finder) -> None:
     """In the geometric mean over scenes; beside OpenCV's least squares on the matches that are known to be true."""
     ratios, method = [], 0 if find is find_homography else cv2.FM_8POINT
-    for seed in range(16):
+    for seed in range(8):
         scene = plane_scene(rng=seed) if find is find_homography else rigid_scene(rng=seed)
         exact = draw_correspondences(scene, 300, mismatch_rate=0.0, noise=0.0, rng=seed)
         pair = draw_correspondences(scene, 300, mismatch_rate=0.4, noise=0.5, rng=seed)

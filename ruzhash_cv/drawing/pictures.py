@@ -29,13 +29,7 @@ PLASMA = cv2.applyColorMap(np.arange(38, 256, dtype=np.uint8)[None], cv2.COLORMA
 #: BGR of motions and planes in the order of the result's table. Any two of the first seven and the colours below are apart by a CIE76
 #: difference of 25 in the eyes of the colour-blind, as simulated by Machado, Oliveira and Fernandes (2009); of all, by 13.
 STRUCTURES: tuple[Colour, ...] = (
-    (255, 186, 76),
-    (0, 129, 228),
-    (125, 255, 0),
-    (169, 81, 167),
-    (0, 216, 255),
-    (60, 1, 232),
-    (255, 84, 110),
+    *((255, 186, 76), (0, 129, 228), (125, 255, 0), (169, 81, 167), (0, 216, 255), (60, 1, 232), (255, 84, 110)),
     *((153, 204, 153), (68, 0, 170), (187, 68, 102), (0, 102, 0), (204, 153, 238), (102, 34, 153), (187, 255, 204)),
     *((255, 136, 102), (102, 136, 170), (68, 204, 51), (255, 204, 255), (204, 17, 119), (221, 102, 255), (238, 0, 102)),
     *((119, 187, 187), (170, 102, 204), (102, 255, 153)),

@@ -223,7 +223,9 @@ class Camera(Record):
 
     def pixels(self, rays: Any) -> Array:
         """Return the pixels (n, 2) of rays (n, 3) of any length; NaN if a ray has no pixel, for example behind a pinhole camera."""
-        rays = as_rays(rays, "rays")
+        return self._pixels(as_rays(rays, "rays"))
+
+    def _pixels(self, rays: Array) -> Array:
         x, y, z = rays.T
         if self._colmap is not None:
             pixels = np.full((len(rays), 2), np.nan)
@@ -242,11 +244,8 @@ class Camera(Record):
                 plane[~((np.linalg.det(slopes) > 0.0) & (np.trace(slopes, axis1=1, axis2=2) > 0.0))] = np.nan
             return np.asarray(plane @ self.matrix[:2, :2].T + self.matrix[:2, 2])
 
-    def pixels_per_radian(self, rays: Any) -> Array:
-        """Return pixels per radian (n,) at rays (n, 3): the square root of pixels per solid angle."""
-        return self._pixels_per_radian(as_rays(rays, "rays"))
-
     def _pixels_per_radian(self, rays: Array) -> Array:
+        """Return pixels per radian (n,) at unit rays (n, 3): the square root of pixels per solid angle."""
         area = self.matrix[0, 0] * self.matrix[1, 1]
         across, z = np.hypot(rays[:, 0], rays[:, 1]), rays[:, 2]
         if self._spherical:  # the same all over: what stretches near the poles is no detail
@@ -364,7 +363,7 @@ def as_seen(value: Any, camera: Camera | None, name: str) -> Any:
     if camera is None or not camera.is_spherical:
         return value
     array = as_array(value, name, "(n, 2) or (n, 3)")
-    return camera.pixels(as_rays(array, name)) if array.ndim == 2 and array.shape[1] == 3 else value
+    return camera._pixels(as_rays(array, name)) if array.ndim == 2 and array.shape[1] == 3 else value
 
 
 def _check_folds(rays: Array, points: Array, name: str) -> None:

@@ -73,9 +73,8 @@ def opened(path: Path) -> Iterator[tuple[Any, Checked]]:
             with silent(pycolmap):
                 database = pycolmap.Database.open(path)
         except RuntimeError:
-            raise UnusableFile(
-                f"{path} is damaged, or of a schema that pycolmap {pycolmap.__version__} cannot read"
-            ) from None
+            what = f"damaged, or of a schema that pycolmap {pycolmap.__version__} cannot read"
+            raise UnusableFile(f"{path} is {what}") from None
         try:
             yield database, checked
         except BaseException:
@@ -316,10 +315,8 @@ def two_view_geometry(result: FilterResult, matches: Matches, *, only_strongest:
         elif motion.kind == "essential":
             pose = result.camera_pose(motion=index)
             moved = pycolmap.Rigid3d(pycolmap.Rotation3d(pose.rotation), pose.translation)
-            essential, angle = (
-                np.cross(pose.translation, pose.rotation.T).T,
-                np.radians(np.nan_to_num(pose.median_angle)),
-            )
+            essential = np.cross(pose.translation, pose.rotation.T).T
+            angle = np.radians(np.nan_to_num(pose.median_angle))
             models = {"F": motion.fundamental, "E": essential, "cam2_from_cam1": moved, "tri_angle": float(angle)}
             config = CALIBRATED
         else:

@@ -74,9 +74,8 @@ def new_hdf5(path: Path) -> Iterator[Any]:
         as_unusable(f"cannot write {path}"),
         written_beside(path) as part,
         locked(part, path),
-        host("h5py", "hloc").File(
-            part, "w", locking=False, libver="latest"
-        ) as file,  # HDF5's lock would be a second one
+        # HDF5's lock would be a second one.
+        host("h5py", "hloc").File(part, "w", locking=False, libver="latest") as file,
     ):
         yield file
 

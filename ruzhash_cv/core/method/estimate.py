@@ -125,10 +125,12 @@ def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng:
         unexplained = np.where(held_by(scene, searched, families).any(axis=0), 0.0, searched.weights)
         decoys = decoys_of_unexplained(searched, unexplained, parameters, rng)
         scores = score(scores.columns, scene, decoys, problem, rng)
+    if len(searched) < len(matches):
+        scene = fitted_to_all(scene, matches, families, parameters)
     holding = off_surface(scene, tried.n, problem, None if false.any() else opacity)
     probabilities = probabilities_of(scene, matches, scores.decoys, holding, problem)
     probabilities[:, without_support(scene, probabilities, matches, families)] = 0.0
-    scene = with_last_fits(scene, probabilities, matches, families, parameters)
+    scene = fitted_to_all(scene, matches, families, parameters, probabilities)
     ranking = Ranking(scores, matches, rows, found)
     return Estimate(scene, probabilities, ranking, matches, families, parameters, tried, pool, lens)
 
@@ -188,27 +190,32 @@ def reaches_down(still: Array, of_others: Mask, matches: MatchSet, parameters: P
     return np.asarray(beside >= 0.5 * still)
 
 
-def with_last_fits(
-    scene: Scene, probabilities: Array, matches: MatchSet, families: Families, parameters: Parameters
+def fitted_to_all(
+    scene: Scene, matches: MatchSet, families: Families, parameters: Parameters, probabilities: Array | None = None
 ) -> Scene:
-    """Return the scene with each rigid motion's matrix fitted to its matches by their probabilities (n, k), within its noise.
+    """Return the scene with rigid motions fitted to all matches within a unit, not only to those that were searched.
 
-    The matrix was chosen among the searched matches within a unit, which a crowd around the lines bends. Planes are fitted given it.
+    Given the probabilities (n, k) of matches, the last fit is by these, within the noise: within a unit, a crowd around the lines bends
+    a matrix. Planes are fitted given it.
     """
-    matrices, planes = scene.matrices.copy(), families.is_plane(scene)
-    labels = np.where(probabilities.sum(axis=1) > 0.5, probabilities.argmax(axis=1), -1)
-    counts = np.bincount(labels + 1, minlength=len(scene) + 1)[1:]
+    matrices, noise, planes = scene.matrices.copy(), scene.noise.copy(), families.is_plane(scene)
     for item in np.flatnonzero(~planes).tolist():
-        shares = np.minimum(probabilities[:, scene.owners == item].sum(axis=1), 1.0)
-        weighted = replace(matches, weights=matches.weights * shares)
-        noise = max(float(scene.noise[item]), parameters.least_noise * matches.unit)
-        limits = np.full(1, min(matches.unit, parameters.preference_cut * noise))
-        family = families[scene.family_ids[item]]
-        matrices[item] = refine(family, matrices[[item]], weighted, limits, parameters)[0][0]
-        own = np.flatnonzero(planes & (scene.owners == scene.owners[item]) & (counts >= parameters.neighbourhoods[0]))
-        equations = PlaneEquations.of(matrices[item], matches.data)
-        matrices[own] = equations.fitted(labels == own[:, None])
-    return replace(scene, matrices=matrices)
+        weighted, limit, family = matches, matches.unit, families[scene.family_ids[item]]
+        if probabilities is not None:
+            shares = np.minimum(probabilities[:, scene.owners == item].sum(axis=1), 1.0)
+            weighted = replace(matches, weights=matches.weights * shares)
+            least = parameters.least_noise * matches.unit
+            limit = min(limit, parameters.preference_cut * max(float(noise[item]), least))
+        fitted, scales = refine(family, matrices[[item]], weighted, np.full(1, limit), parameters)
+        matrices[item], noise[item] = fitted[0], scales[0] if probabilities is None else noise[item]
+    if probabilities is not None:
+        labels = np.where(probabilities.sum(axis=1) > 0.5, probabilities.argmax(axis=1), -1)
+        counts = np.bincount(labels + 1, minlength=len(scene) + 1)[1:]
+        for item in np.flatnonzero(~planes).tolist():
+            own = planes & (scene.owners == item) & (counts >= parameters.neighbourhoods[0])
+            equations = PlaneEquations.of(matrices[item], matches.data)
+            matrices[own] = equations.fitted(labels == np.flatnonzero(own)[:, None])
+    return replace(scene, matrices=matrices, noise=noise)
 
 
 def without_support(scene: Scene, probabilities: Array, matches: MatchSet, families: Families) -> Mask:

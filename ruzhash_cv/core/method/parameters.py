@@ -81,7 +81,7 @@ class Parameters:
     hopeless_surplus: float = _number(
         3.0, "a search without structures ends below this multiple of the significant matches expected by chance"
     )
-    settled_share: float = _number(0.2, "share of explained matches from which a search may settle", "share")
+    settled_share: float = _number(0.2, "explained share from which a search settles or tries motions first", "share")
     settled_gain: float = _number(0.01, "a search settles if a round explains at most this share more", "share")
     evidence_per_match: float = _number(
         3.0, "evidence per explained match that structures of the first round, of planes alone, need"
@@ -117,6 +117,7 @@ class Parameters:
     )
     core_share: float = _number(0.3, "least share of a plane's matches in its core", "share")
     crowd_share: float = _number(0.4, "least share of a plane's matches in a crowd around its core", "share")
+    crowded_share: float = _number(0.3, "least share of a crowd around the epipolar lines of a motion", "share")
     core_density: float = _number(6.0, "how many times denser the core of a plane is than what is around it")
     student_degrees: float = _number(4.0, "degrees of freedom of the Student distribution in the last fits")
 

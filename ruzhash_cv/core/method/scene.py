@@ -45,6 +45,17 @@ class Scene(Models):
         """Return which models own themselves."""
         return np.flatnonzero(self.owners == np.arange(len(self)))
 
+    def listing(self, labels: Rows) -> Rows:
+        """Return the models in the order of a result: motions by their matches, each before its planes.
+
+        Models without matches are left out, unless a motion's planes have some. `labels` (n,) are those of the distinct matches.
+        """
+        support = np.bincount(labels + 1, minlength=len(self) + 1)[1:]
+        of_motion = np.bincount(self.owners, support, minlength=len(self))
+        is_motion = self.owners == np.arange(len(self))
+        order = np.lexsort((-support, ~is_motion, self.owners, -of_motion[self.owners]))
+        return np.asarray(order[(support[order] > 0) | (is_motion & (of_motion > 0))[order]])
+
     def take(self, rows: NDArray[Any]) -> Scene:
         """Return some of the models, in this order; of one whose motion is left out the owner is -1."""
         taken, numbers = super().take(rows), np.full(len(self) + 1, -1)

@@ -82,21 +82,21 @@ def search(problem: Problem, rng: np.random.Generator) -> tuple[Structures, Scor
     """Sample in rounds until what no structure explains looks like decoys, or another rule of `why_ended` holds.
 
     Without cameras the first round samples only the first family, of the most specific models: if it explains everything, others could
-    only add mismatches. If it explains a good share, motions are sampled alone before the second round: one that explains all ends the
-    search. Returns structures, strongest first, scores, and what was tried.
+    only add mismatches. If it explains a good share, the second round samples motions first: one that explains all ends the search.
+    Returns structures, strongest first, scores, and what was tried.
     """
     matches, _, families, parameters = problem
     still, weights = find_stationary(problem)
-    unexplained, leading, before = matches.weights, None, 0.0
+    left, leading, before = matches.weights, None, 0.0
     tried, free = Tried(parameters), parameters.confidence is None
     # Five matches of known cameras are all true nearly as often as four.
     round_number, alone = 0, 0 if families.has_both and not matches.calibrated else None
     while True:
-        drawn = list[Drawn]()
+        first_only, drawn = alone == 0 and round_number == 0, list[Drawn]()
         for family_id, family in enumerate(families):
             if alone not in (None, family_id):
                 continue
-            proposals = proposal_weights(family_id == 0, matches.weights, unexplained, leading)
+            proposals = proposal_weights(family_id == 0, matches.weights, left, leading)
             n_wanted = samples_wanted(problem, family_id, round_number)
             if parameters.max_samples is not None:
                 n_wanted = min(n_wanted, parameters.max_samples - tried.n_samples[family_id])
@@ -113,12 +113,12 @@ def search(problem: Problem, rng: np.random.Generator) -> tuple[Structures, Scor
         decoys = decoys_of_unexplained(matches, unexplained, parameters, rng)
         scores = score(tried.columns, structures, decoys, problem, rng)
         explained = float(structures.support.sum())
-        # Of several structures some may hold parts of others that were not sampled yet.
-        may_end = alone != 1 or len(structures) == 1
+        # One motion that explains what the planes do and little more: otherwise there may be planes that were not sampled yet.
+        may_end = alone != 1 or (len(structures) == 1 and explained - before <= parameters.settled_share * explained)
         more = tried, structures, unexplained, weights, decoys, problem, rng
-        if may_end and converged(structures, unexplained, scores, problem, alone == 0) and not has_more(*more):
+        if may_end and converged(structures, unexplained, scores, problem, first_only) and not has_more(*more):
             tried.ended = EXPLAINED
-        elif free and alone is None and round_number and settled(explained, before, unexplained, scores, problem):
+        elif free and alone != 1 and round_number and settled(explained, before, unexplained, scores, problem):
             tried.ended = "the last round explained little more"
         elif free and round_number > 1 and hopeless(explained, unexplained, scores, problem):
             tried.ended = "nothing is found, and matches score as mismatches do"
@@ -126,13 +126,12 @@ def search(problem: Problem, rng: np.random.Generator) -> tuple[Structures, Scor
             tried.ended = why_enough(tried, problem)
         if tried.ended is not None:
             break
-        leading = scores.of_matches
-        if alone == 0 and explained > parameters.settled_share * float(matches.weights.sum()):
-            alone, round_number, before = 1, 1, explained
-        elif alone == 1:
-            alone = None
-        else:
-            alone, round_number, before = None, round_number + 1, explained
+        if alone == 1:  # the rest of the round
+            alone = 0
+            continue
+        left, leading, before = unexplained, scores.of_matches, explained
+        plain = first_only and explained > parameters.settled_share * float(matches.weights.sum())
+        alone, round_number = 1 if plain else None, round_number + 1
     if not families.is_plane(structures).all():
         structures, scores = with_planes_apart(structures, still, scores, weights, tried, problem, rng)
     return structures, scores, tried

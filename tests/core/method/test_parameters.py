@@ -66,6 +66,14 @@ def found_in_parts(seed: int) -> np.ndarray:
     return np.vstack([np.hstack(views(points, seed=seed, noise=2.0)), mismatches(200, seed)])
 
 
+def in_a_crowd(seed: int) -> np.ndarray:
+    """As many matches some pixels off the epipolar lines as on them."""
+    rng = np.random.default_rng(seed)
+    first = rng.uniform([0, 200], [1280, 960], (300, 2))
+    second = first - np.column_stack([rng.uniform(60, 260, 300), np.repeat([0.0, 4.0], 150) * rng.normal(size=300)])
+    return np.hstack([first, second]) + rng.normal(0, 0.3, (300, 4))
+
+
 @functools.cache
 def scenes() -> tuple[tuple[np.ndarray, np.ndarray], ...]:
     """Matches of planes and motions, of textures, of nothing, and more than are searched: on some of them each number matters.
@@ -78,7 +86,7 @@ def scenes() -> tuple[tuple[np.ndarray, np.ndarray], ...]:
     return tuple((data[:, :2], data[:, 2:]) for data in (
         hardly_off_a_plane(3),
         np.vstack([plane(120, 0.2), plane(150, 3.0, 1)]),
-        found_in_parts(7),
+        found_in_parts(1),
         np.hstack(copies_of_one(4, 0)[:2]),
         np.vstack([np.hstack(views(wall, noise=1.0)), mismatches(150)]),
         np.vstack([plane(300, 12.0, 2)[:30], mismatches(300, 5)]),
@@ -92,6 +100,7 @@ def scenes() -> tuple[tuple[np.ndarray, np.ndarray], ...]:
         strips(60, [60, 4], n_contested=10)[0],  # neighbours are now of one and now of the other
         mismatches(300),
         two_planes(apart=False)[0],
+        in_a_crowd(0),
     ))  # fmt: skip
 
 
