@@ -44,7 +44,7 @@ from methods import (
     video_methods,
     with_cameras,
 )
-from posed_photos import NEAR_SUITE
+from posed_photos import NEAR_SUITE, line_distances
 from problems import Problem, first_seed
 from suites import GROUPS, SUITES, problems
 
@@ -56,6 +56,7 @@ RATES = (0.01, 0.05, 0.1)
 FEWEST_OFF_PLANE = 5
 """Unjudged matches that a pair needs, off the labelled planes or shifted on them, to have a share of them that is kept."""
 PRECISE, WITHIN = 1.0, 3.0  # pixels
+LINE_TRUTHS = (3.0, 5.0, 10.0)  # pixels
 FLIPPED, ENOUGH = 90.0, 0.6  # degrees; the share of a plane's matches above which it is found
 CUTS, FALSE_ALARMS = (5.0, 10.0, 20.0, 30.0, 50.0, 100.0), (0.1, 0.01, 0.001)  # evidence, shares of pairs
 Row = dict[str, Any]
@@ -189,6 +190,13 @@ def pose_row(problem: Problem, answer: Answer) -> Row:
     return parts | {"f1": f1_of(problem, answer) if wrong else np.nan}
 
 
+def learned_row(problem: Problem, answer: Answer) -> Row:
+    """What `pose_row` says, and F1 of the mask with matches true that are within so many pixels of their true epipolar lines."""
+    distance = line_distances(problem)
+    f1 = {f"within{px:g}": measures.mask_quality(answer.mask, distance <= px)["f1"] for px in LINE_TRUTHS}
+    return pose_row(problem, answer) | f1
+
+
 def deviation_row(problem: Problem, answer: Answer) -> Row:
     """The errors of a pose with its cameras in the standard deviations that it says; NaN without a baseline."""
     row, truth = dict.fromkeys(("rotation", "direction"), np.nan), problem.cameras
@@ -289,6 +297,9 @@ POSES: tuple[Column, ...] = (
     ("AUC@20°", "error", partial(auc_at, 20.0), 3), ("median error (°)", "error", median, 2), ("F1 of the mask", "f1", mean, 3),
     ("has a pose", "found", mean, 3), TIME,
 )  # fmt: skip
+LEARNED: tuple[Column, ...] = (
+    *((f"F1 within {px:g} px", f"within{px:g}", mean, 3) for px in LINE_TRUTHS), *POSES[:4], TIME,
+)  # fmt: skip
 VIDEO: tuple[Column, ...] = (
     ("AUC@10°", "error", partial(auc_at, 10.0), 3), ("flips", "flip", sum, 0), ("median rotation (°)", "rotation", median, 3),
     ("median translation (°)", "translation", median, 2), ("95th percentile", "translation", partial(quantile, 0.95), 1),
@@ -326,6 +337,7 @@ MEASURE: dict[str, Measure] = {
     "wrong": Measure(("mostly-wrong",), one_model_methods, mask_row, (F1, TIME)),
     "motions": Measure(("building", "static"), partial(own_methods, at_3_px={"threshold": 3.0}), motion_row, MOTIONS),
     "poses": Measure(POSED, pose_methods, pose_row, POSES),
+    "learned": Measure(("learned",), pose_methods, learned_row, LEARNED),
     "focal": Measure(("posed",), focal_methods, pose_row, POSES),
     "video": Measure(("video",), video_methods, pose_row, VIDEO),
     "deviations": Measure(
@@ -375,14 +387,14 @@ def collect(name: str, measure: Measure, options: argparse.Namespace, n_jobs: in
     path, methods = options.rows / f"{name}.csv", select(measure.methods(), options.methods)
     done, keys, missing = set(report.read_rows(path, MEASURED)[MEASURED].itertuples(index=False, name=None)), set(), []
     for half in ("tune", "judge") if options.half == "both" else (options.half,):
-        seeds = range(first_seed(half), first_seed(half) + options.seeds)
         for problem in problems(options.suite or list(measure.suites), half, options.per_cell):
-            for method, seed in product(methods, seeds):
+            for method in methods:
                 is_own = measure.is_own or OURS in method
                 package = report.package_digest() if is_own else f"peer {report.truth_digest()}"
-                key = problem.suite, half, problem.name, method, seed, package
-                keys.add(key)
-                missing += [] if key in done else [(key, problem)]
+                for repetition in range(options.seeds if is_own else 1):
+                    key = problem.suite, half, problem.name, method, first_seed(half) + repetition, package
+                    keys.add(key)
+                    missing += [] if key in done else [(key, problem)]
     if not keys:
         raise SystemExit(f"no problems for {name}: are its files here?")
     calls = (delayed(run_once)(measure, problem, key[3], methods[key[3]], key[4]) for key, problem in missing)
@@ -443,12 +455,11 @@ def means(rows: pd.DataFrame, columns: tuple[Column, ...]) -> pd.DataFrame:
 
 
 def store(name: str, found: pd.DataFrame) -> None:
-    """Put means in the place of the same suites' in `results`, with the package's commit."""
+    """Put means in the place of the same methods' on the same suites in `results`, with the package's commit."""
     path, found = report.RESULTS / f"{name}.csv", found.assign(commit=report.package_commit())
     if path.exists():
         earlier = pd.read_csv(path, index_col=list(found.index.names), dtype={"commit": str})
-        kept = ~earlier.index.droplevel("method").isin(found.index.droplevel("method"))
-        found = pd.concat([earlier[kept], found])
+        found = pd.concat([earlier[~earlier.index.isin(found.index)], found])
     found.to_csv(path, float_format="%.5g")
 
 
@@ -477,7 +488,9 @@ def main() -> None:
     suites = {"choices": [*SUITES, *GROUPS], "metavar": "SUITE"}
     parser.add_argument("--suite", nargs="+", **suites, help="default: those of the measure")
     parser.add_argument("--half", default="tune", choices=["tune", "judge", "both"])
-    parser.add_argument("--seeds", type=int, default=5, help="repetitions of each problem")
+    parser.add_argument(
+        "--seeds", type=int, default=5, help="repetitions of each problem by this package; peers have one"
+    )
     parser.add_argument("--per-cell", type=int, default=2, help="rendered problems per mismatch rate and kind")
     parser.add_argument("--methods", nargs="+", help="names or their beginnings; default all")
     parser.add_argument("--rows", type=Path, default=report.ROWS, metavar="FOLDER", help="keep the rows there")

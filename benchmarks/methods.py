@@ -24,9 +24,9 @@ OURS = "ruzhash_cv"
 THRESHOLDS = (1.0, 2.0, 3.0, 5.0, 12.0)
 #: Masks that are compared beside accuracy, at the best thresholds of the photographs' tuning halves: near misses, poses, times.
 LINES = (
-    OURS, "sequential H PoseLib 12 px", "sequential F PoseLib 5 px", "sequential H USAC_MAGSAC 12 px 100k",
-    "sequential F USAC_MAGSAC 5 px 100k", "H PoseLib 12 px", "F PoseLib 5 px", "F SupeRANSAC", "F USAC_MAGSAC 5 px",
-    "F USAC_MAGSAC 5 px 100k", "H USAC_MAGSAC 12 px", "H USAC_MAGSAC 12 px 100k", "LPM",
+    OURS, "sequential H PoseLib 12 px", "sequential H USAC_MAGSAC 12 px 100k", "sequential H SupeRANSAC 12 px", "H PoseLib 12 px",
+    "F PoseLib 5 px", *(f"F SupeRANSAC {each:g} px" for each in THRESHOLDS[2:]), "F USAC_MAGSAC 5 px", "F USAC_MAGSAC 5 px 100k",
+    "H USAC_MAGSAC 12 px", "H USAC_MAGSAC 12 px 100k", "LPM",
 )  # fmt: skip
 MODELS = {"H": "homography", "F": "fundamental"}
 FEWEST = {"homography": 4, "fundamental": 8}
@@ -69,7 +69,6 @@ def optional(name: str, method: str) -> ModuleType | None:
 
 poselib = optional("poselib", "PoseLib")
 pysuperansac = optional("pysuperansac", "SupeRANSAC")
-pycolmap = optional("pycolmap", "pycolmap")
 
 
 # --- Estimators of one model.
@@ -106,15 +105,14 @@ def of_poselib(
     return (model if mask.any() else None), mask
 
 
-def of_superansac(kind: str, threshold: float | None, points1: Points, points2: Points, seed: int) -> Found:
+def of_superansac(kind: str, threshold: float, points1: Points, points2: Points, seed: int) -> Found:
     """SupeRANSAC with its defaults, but for the threshold and for even samples: the matches are in no order. It takes no seed."""
     mask = np.zeros(len(points1), bool)
     if len(points1) < FEWEST[kind]:
         return None, mask
     settings = pysuperansac.RANSACSettings()
     settings.sampler = pysuperansac.SamplerType.Uniform
-    if threshold is not None:
-        settings.inlier_threshold = threshold
+    settings.inlier_threshold = threshold
     find = pysuperansac.estimateHomography if kind == "homography" else pysuperansac.estimateFundamentalMatrix
     pairs = np.column_stack([points1, points2])
     model, inliers, _, _ = find(pairs, (pairs.max(axis=0) + 1).tolist(), config=settings)
@@ -123,14 +121,13 @@ def of_superansac(kind: str, threshold: float | None, points1: Points, points2: 
 
 
 def estimators(kind: str, threshold: float) -> dict[str, Estimator]:
-    """Estimators of one kind of model by name: OpenCV's twice, PoseLib and SupeRANSAC with their defaults and with the threshold."""
+    """Estimators of one kind of model with a threshold, by name; OpenCV's twice."""
     magsac, found, px = partial(opencv, kind, "USAC_MAGSAC", threshold), dict[str, Estimator](), f"{threshold:g} px"
     found |= {f"USAC_MAGSAC {px}": magsac, f"USAC_MAGSAC {px} 100k": partial(magsac, **MANY)}
     if poselib is not None:
-        found |= {"PoseLib": partial(of_poselib, kind), f"PoseLib {px}": partial(of_poselib, kind, threshold=threshold)}
+        found[f"PoseLib {px}"] = partial(of_poselib, kind, threshold=threshold)
     if pysuperansac is not None:
-        names = {f"SupeRANSAC {px}": threshold, "SupeRANSAC": None}
-        found |= {name: partial(of_superansac, kind, each) for name, each in names.items()}
+        found[f"SupeRANSAC {px}"] = partial(of_superansac, kind, threshold)
     return found
 
 
@@ -182,10 +179,10 @@ def ours(problem: Problem, seed: int, **options: Any) -> Answer:
     return Answer(result.inlier_mask, result.anomaly_scores, np.asarray(labels), None, pose, result)
 
 
-def found_by_cv2_name(kind: str, threshold: float | None, problem: Problem, seed: int, **options: float) -> Found:
+def found_by_cv2_name(kind: str, problem: Problem, seed: int, **options: float) -> Found:
     """`find_homography` or `find_fundamental_matrix`."""
     find = find_homography if kind == "homography" else find_fundamental_matrix
-    model, mask = find(problem.points1, problem.points2, threshold=threshold, rng=seed, **options)
+    model, mask = find(problem.points1, problem.points2, rng=seed, **options)
     return model, np.ravel(mask) > 0
 
 
@@ -280,23 +277,6 @@ def calibrated_opencv(problem: Problem, seed: int, maxIters: int = 1000, confide
     return Answer(kept, pose=recovered(E, kept, points))
 
 
-def calibrated_pycolmap(problem: Problem, seed: int) -> Answer:
-    """COLMAP's calibrated two-view geometry with its own settings; its points have pixel centres at .5."""
-    known, half = problem.cameras, np.array([[0, 0, 0.5], [0, 0, 0.5], [0, 0, 0]])
-    cameras = [pycolmap.Camera(colmap_camera(known, K + half)) for K in (known.K1, known.K2)]
-    options = pycolmap.TwoViewGeometryOptions()
-    options.compute_relative_pose, options.ransac.random_seed = True, seed
-    rows = np.stack([np.arange(len(problem.labels))] * 2, axis=1).astype(np.uint32)
-    points = problem.points1 + 0.5, problem.points2 + 0.5
-    found = pycolmap.estimate_calibrated_two_view_geometry(cameras[0], points[0], cameras[1], points[1], rows, options)
-    mask = np.zeros(len(problem.labels), bool)
-    mask[np.asarray(found.inlier_matches, int).reshape(-1, 2)[:, 0]] = True
-    if found.cam2_from_cam1 is None:
-        return Answer(mask)
-    matrix = found.cam2_from_cam1.matrix()
-    return Answer(mask, pose=(matrix[:, :3], matrix[:, 3]))
-
-
 def image_size(problem: Problem) -> tuple[int, int]:
     """The size of the image whose middle is the principal point."""
     width, height = np.round(2.0 * problem.cameras.K1[:2, 2] + 1.0).astype(int).tolist()
@@ -329,11 +309,11 @@ def mask_methods() -> dict[str, Method]:
     """Every method that makes a mask."""
     methods: dict[str, Method] = {OURS: ours}
     methods |= {f"{OURS} {kind}": partial(ours, model=kind) for kind in MODELS.values()}
-    methods[f"{OURS} 3 px"] = partial(ours, threshold=3.0)
+    methods[f"{OURS} find_homography"] = partial(single, "homography", partial(found_by_cv2_name, "homography"))
     for (letter, kind), threshold in product(MODELS.items(), THRESHOLDS):
         for name, one in estimators(kind, threshold).items():
             methods[f"{letter} {name}"] = partial(single, kind, of_points(one))
-            if name.endswith("100k"):
+            if name.endswith("100k") or name.startswith("SupeRANSAC"):
                 methods[f"sequential {letter} {name}"] = partial(in_turn, kind, one, FEWEST_IN_TURN[kind])
             elif name == f"PoseLib {threshold:g} px":
                 repeated = partial(of_poselib, kind, threshold=threshold, max_iterations=ITERATIONS_IN_TURN)
@@ -360,9 +340,9 @@ def sizes_methods() -> dict[str, Method]:
 
 def model_methods() -> dict[str, Method]:
     """Estimators of one model of the problem's kind."""
-    methods: dict[str, dict[str, Callable[[Problem, int], Found]]] = {}
-    for threshold, name in ((None, OURS), (3.0, f"{OURS} 3 px")):
-        methods[name] = {kind: partial(found_by_cv2_name, kind, threshold) for kind in FEWEST}
+    methods: dict[str, dict[str, Callable[[Problem, int], Found]]] = {
+        OURS: {kind: partial(found_by_cv2_name, kind) for kind in FEWEST}
+    }
     for kind, threshold in product(FEWEST, THRESHOLDS):
         for name, one in estimators(kind, threshold).items():
             methods.setdefault(name, {})[kind] = of_points(one)
@@ -371,28 +351,35 @@ def model_methods() -> dict[str, Method]:
 
 
 def one_model_methods() -> dict[str, Method]:
-    """`filter_points`, and peers' estimators of one model of the problem's kind."""
-    return {OURS: ours} | {name: one for name, one in model_methods().items() if not name.startswith(OURS)}
+    """`filter_points`, and peers' estimators of one model; PoseLib's homography with a million iterations, too."""
+    peers = {name: one for name, one in model_methods().items() if name != OURS}
+
+    def longest(problem: Problem, seed: int) -> Answer:
+        most = 1_000_000 if problem.kind == "homography" else MANY["maxIters"]
+        found = partial(of_poselib, problem.kind, threshold=THRESHOLDS[-1], max_iterations=most)
+        return single(problem.kind, of_points(found), problem, seed)
+
+    own = {OURS: ours, f"{OURS} confidence=0.99": partial(ours, confidence=0.99)}
+    return own | peers | ({f"PoseLib {THRESHOLDS[-1]:g} px 1M": longest} if poselib else {})
 
 
 def pose_methods() -> dict[str, Method]:
     """Ways to a pose: with known cameras, from a mask, from a fundamental matrix."""
     methods: dict[str, Method] = {
         OURS: ours, f"{OURS}, cameras given": with_cameras, f"{OURS}, one camera given": partial(with_cameras, known=(True, False)),
-        f"{OURS}, find_fundamental_matrix": partial(single, "fundamental", partial(found_by_cv2_name, "fundamental", None)),
+        f"{OURS}, find_fundamental_matrix": partial(single, "fundamental", partial(found_by_cv2_name, "fundamental")),
         f"{OURS}, motions[0]": partial(single, "fundamental", first_motion),
     }  # fmt: skip
-    found = estimators("fundamental", 1.0)
-    methods |= {f"F {name}": partial(single, "fundamental", of_points(one)) for name, one in found.items()}
+    for threshold in THRESHOLDS:
+        found = estimators("fundamental", threshold)
+        methods |= {f"F {name}": partial(single, "fundamental", of_points(one)) for name, one in found.items()}
+        if poselib is not None:
+            given = partial(calibrated_poselib, threshold=threshold)
+            methods[f"PoseLib {threshold:g} px, cameras given"] = given
     methods |= {"E USAC_MAGSAC 1 px": calibrated_opencv, "E USAC_MAGSAC 1 px 100k": partial(calibrated_opencv, **MANY)}
     if poselib is not None:
-        masks = line_methods() | {"F USAC_MAGSAC 1 px 100k": methods["F USAC_MAGSAC 1 px 100k"]}
-        methods |= {"PoseLib, cameras given": calibrated_poselib}
-        for each in THRESHOLDS[1:]:
-            methods[f"PoseLib {each:g} px, cameras given"] = partial(calibrated_poselib, threshold=each)
-        methods |= {f"PoseLib after {name}": partial(after, method) for name, method in masks.items()}
-    if pycolmap is not None:
-        methods["pycolmap, cameras given"] = calibrated_pycolmap
+        masks = OURS, "F USAC_MAGSAC 1 px 100k"
+        methods |= {f"PoseLib after {name}": partial(after, methods[name]) for name in masks}
     return methods
 
 
@@ -409,7 +396,7 @@ def focal_methods() -> dict[str, Method]:
 
 def video_methods() -> dict[str, Method]:
     """Poses of known cameras at the rate of video."""
-    names = f"{OURS}, cameras given", OURS, "PoseLib, cameras given", "E USAC_MAGSAC 1 px", "E USAC_MAGSAC 1 px 100k"
+    names = f"{OURS}, cameras given", OURS, "PoseLib 1 px, cameras given", "E USAC_MAGSAC 1 px 100k"
     methods = pose_methods()
     return {name: methods[name] for name in names if name in methods}
 
@@ -424,7 +411,7 @@ def effort_methods() -> dict[str, Method]:
     for most, confidence in ((10_000, 0.999), (100_000, 0.9999)):
         bounds = {"maxIters": most, "confidence": confidence}
         name = f"{most:,} iterations, {confidence:g}".replace("0.", ".")
-        methods[f"find_homography, {name}"] = partial(one, partial(found_by_cv2_name, kind, None, **bounds))
+        methods[f"find_homography, {name}"] = partial(one, partial(found_by_cv2_name, kind, **bounds))
         methods[f"MAGSAC, {name}"] = partial(one, of_points(partial(opencv, kind, "USAC_MAGSAC", 3.0, **bounds)))
         if poselib is not None:
             theirs = partial(of_poselib, kind, threshold=3.0, max_iterations=most, success_prob=confidence)

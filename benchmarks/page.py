@@ -1,4 +1,4 @@
-"""The plot and tables of docs/benchmarks.md and the table of README.md, from the CSVs in `results`.
+"""The tables of docs/benchmarks.md, docs/benchmarks_details.md and README.md, from the CSVs in `results`.
 
     python benchmarks/page.py              # write them
     python benchmarks/page.py --commands   # print what measures the CSVs anew
@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import times
 from evaluate import RATES
+from facades import WAYS
 from methods import MODELS, OURS, THRESHOLDS
 from report import RESULTS, markdown, shown
 
@@ -24,45 +25,59 @@ DOCUMENTS = tuple(ROOT / name for name in ("docs/benchmarks.md", "docs/benchmark
 
 TRUTH = {"one plane": "plane", "planes": "planes", "one rigid": "rigid scene", "motions": "motions"}
 HALVES = ("--half tune --seeds 1", "--half judge --seeds 3")
+ONCE = "--half both --seeds 1"
+#: Fundamental matrices in turn are behind homographies in turn on all suites of several motions but drawn moved things.
+MASKS = f'--methods {OURS} "{OURS} " "H " "F " "sequential H" LPM'
 #: A section of the page: its suites as rows name them, and the arguments that measure it.
 SECTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "adelaidermf": (
-        ("adelaidermf H", "adelaidermf F", "sift on adelaidermf H", "sift on adelaidermf F"),
-        tuple(f"--suite adelaidermf adelaidermf-sift {half}" for half in HALVES),
+        tuple(f"{features}adelaidermf {kind}" for features in ("", "sift on ", "orb on ") for kind in "HF"),
+        tuple(f"--suite adelaidermf fresh {half} {MASKS}" for half in HALVES),
     ),
-    "orb": (tuple(f"orb on adelaidermf {kind}" for kind in "HF"), ("--suite adelaidermf-orb --half both --seeds 1",)),
     "photographed": (
         (
             *(f"{features} on photographed planes" for features in ("given", "sift", "mutual", "orb")),
             *(f"{features} on photographed rigid" for features in ("given", "sift", "mutual")),
         ),
-        tuple(f"--suite photographed {half}" for half in HALVES),
+        tuple(f"--suite photographed {half} {MASKS}" for half in HALVES),
     ),
     "rendered": (
         (*TRUTH, *(f"repeated texture, {name}" for name in TRUTH)),
-        ("--suite rendered --half both --seeds 1 --per-cell 1",),
+        tuple(f"--suite rendered {half} --per-cell 1 {MASKS}" for half in HALVES),
     ),
     "pictures": (
         tuple(f"{features} on rendered {name}" for features in ("sift", "orb") for name in TRUTH),
-        ("--suite pictures --half both --seeds 1 --per-cell 1",),
+        tuple(f"--suite pictures {half} --per-cell 1 {MASKS}" for half in HALVES),
+    ),
+    "facades": (tuple(f"facades, {way}" for way in WAYS), (f"--suite facades {ONCE} --per-cell 1 {MASKS}",)),
+    "moved": (
+        ("moved by hand", "moved by hand, bent lens", "solids"),
+        (f'--suite by-hand solids {ONCE} --per-cell 1 {MASKS} "sequential F"',),
     ),
 }
-#: What suites are called in documents and plots: where the matches come from, then how they were made.
+#: What suites are called in documents: where the matches come from, then how they were made.
 SCENES = {
     "adelaidermf H": "AdelaideRMF planes", "adelaidermf F": "AdelaideRMF motions",
     "photographed planes": "photographed planes", "photographed rigid": "photographed rigid scenes",
     **{f"rendered {name}": f"rendered {scenes}" for name, scenes in TRUTH.items()},
     **{name: f"drawn {scenes}" for name, scenes in TRUTH.items()},
 }  # fmt: skip
+TITLES = {
+    "moved by hand": "drawn things moved by hand", "moved by hand, bent lens": "the same, bent lens", "solids": "drawn solid things",
+    "learned, xfeat": "XFeat, mutual neighbours", "learned, lighterglue": "XFeat, LighterGlue",
+    **{f"facades, {way}": f"rendered facades, {way}".replace("sift-", "SIFT, ").replace("orb-", "ORB, ") for way in WAYS},
+}  # fmt: skip
 MADE = {"sift": "SIFT", "orb": "ORB", "given": "given", "mutual": "no ratio test"}
-#: Columns of the overview, and the suites they are means of.
+#: Columns of the table of photographs, and the suites they are means of.
 COLUMNS = {
-    "AdelaideRMF planes": ("adelaidermf H", "sift on adelaidermf H"),
-    "AdelaideRMF motions": ("adelaidermf F", "sift on adelaidermf F"),
-    "photographed planes": tuple(f"{features} on photographed planes" for features in ("given", "sift", "orb")),
-    "photographed rigid scenes": tuple(f"{features} on photographed rigid" for features in ("given", "sift")),
-    "planes, no ratio test": ("mutual on photographed planes",),
-    "rigid scenes, no ratio test": ("mutual on photographed rigid",),
+    **{
+        f"several {name}": tuple(suite for suite in SECTIONS["adelaidermf"][0] if suite.endswith(kind))
+        for name, kind in (("planes", "H"), ("motions", "F"))
+    },
+    "one plane": tuple(f"{features} on photographed planes" for features in ("given", "sift", "orb")),
+    "one rigid scene": tuple(f"{features} on photographed rigid" for features in ("given", "sift")),
+    "one plane, no ratio test": ("mutual on photographed planes",),
+    "rigid scene, no ratio test": ("mutual on photographed rigid",),
 }
 #: Rows of the README's table of times, by title and number of matches in `times.csv`.
 TIMED = {
@@ -70,64 +85,73 @@ TIMED = {
     ("unihouse, AdelaideRMF", 2084): "several planes", ("unrelated photographs", 887): "images that share nothing",
     ("rigid scene, 90% wrong", 1000): "rigid scene, 90 % wrong",
 }  # fmt: skip
-#: Columns of the README's table after the milliseconds, and the columns of the overview that they join.
-README_COLUMNS = {
-    "several planes or motions": ("AdelaideRMF planes", "AdelaideRMF motions"),
-    "one plane or rigid scene": ("photographed planes", "photographed rigid scenes"),
-    "no ratio test": ("planes, no ratio test", "rigid scenes, no ratio test"),
-}
-#: What the models are that a scene has, by the beginnings of methods' names.
+#: What the models are that a scene has, by the beginnings of methods' names; the first that is in a suite's name counts.
 SCENE_MODELS = {
     "adelaidermf H": ("sequential H", "F"), "adelaidermf F": ("sequential H", "sequential F"),
+    "moved by hand": ("sequential H", "sequential F"), "solids": ("sequential H", "sequential F"),
+    "facades": ("H", "sequential H", "F"),
     "photographed planes": ("H",), "photographed rigid": ("F",), "one plane": ("H",), "one rigid": ("F",),
     "planes": ("sequential H", "F"), "motions": ("sequential H", "sequential F"),
 }  # fmt: skip
+MAGSAC, ITS = "USAC_MAGSAC {:g} px 100k", "given the scene's model"
 #: Peers of the tables: which of their models, those of the scene if none are named, and their names with the threshold left open.
 #: Of the models and thresholds the best of the tuning half is shown.
 PEERS: dict[str, tuple[tuple[str, ...], str]] = {
-    "PoseLib, the scene's model": ((), "PoseLib {:g} px"),
-    "OpenCV USAC_MAGSAC 100k, the scene's model": ((), "USAC_MAGSAC {:g} px 100k"),
-    "PoseLib, homographies in turn": (("sequential H",), "PoseLib {:g} px"),
-    "OpenCV USAC_MAGSAC 100k, homographies in turn": (("sequential H",), "USAC_MAGSAC {:g} px 100k"),
-    "OpenCV USAC_MAGSAC 100k, one fundamental matrix": (("F",), "USAC_MAGSAC {:g} px 100k"),
+    f"PoseLib, {ITS}": ((), "PoseLib {:g} px"),
+    f"MAGSAC, {ITS}": ((), MAGSAC),
+    f"SupeRANSAC, {ITS}": ((), "SupeRANSAC {:g} px"),
+    "PoseLib in turn": (("sequential H",), "PoseLib {:g} px"),
+    "MAGSAC in turn": (("sequential H",), MAGSAC),
+    "SupeRANSAC in turn": (("sequential H",), "SupeRANSAC {:g} px"),
+    "MAGSAC F": (("F",), MAGSAC),
 }
 #: Rows of the tables.
 ROWS = (OURS, *PEERS, "LPM")
 #: Measures beside the masks' accuracy, and the arguments of the page.
 BESIDE = {
-    "near": "--suite near --half judge --seeds 3", "poses": "--suite posed --half both --seeds 3", "models": "--half both --seeds 1",
-    "wrong": "--half both --seeds 1",
-    "video": "--half judge --seeds 1", "calibration": "--half judge --seeds 1",
+    "near": "--suite near --half judge --seeds 3", "poses": "--suite posed --half both --seeds 3", "learned": ONCE, "models": ONCE,
+    "wrong": ONCE, "video": "--half judge --seeds 1", "calibration": "--half judge --seeds 1 --per-cell 1",
 }  # fmt: skip
-#: Methods of these measures that the page shows, and columns; the CSVs have all.
+SINGLE = {"PoseLib": "PoseLib {:g} px", "MAGSAC": MAGSAC, "SupeRANSAC": "SupeRANSAC {:g} px"}
+SEARCHES = OURS, f"{OURS} confidence=0.99"
+MOST = {**SINGLE, "PoseLib 1M": "PoseLib 12 px 1M"}
+ONE_F = tuple(f"F {name}" for name in SINGLE.values())
+GIVEN = f"{OURS}, cameras given", "PoseLib {:g} px, cameras given"
+#: Methods of these measures that the page shows, and columns; the CSVs have all. An open threshold is the best of the tuning half.
 SHOWN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "near": (
         (
-            OURS, "F PoseLib", *(f"F PoseLib {each:g} px" for each in THRESHOLDS[1:4]),
-            *(f"F USAC_MAGSAC {each:g} px 100k" for each in THRESHOLDS[:4]), "H PoseLib 12 px", "sequential H PoseLib 12 px",
+            OURS, *(of.format(each) for of in ONE_F for each in THRESHOLDS[:4]), "H PoseLib 12 px", "sequential H PoseLib 12 px",
             "sequential H USAC_MAGSAC 12 px 100k", "LPM",
         ),
         ("near misses kept", "others kept", "probability of near misses"),
     ),
     "poses": (
         (
-            OURS, f"{OURS}, cameras given", "PoseLib, cameras given",
-            *(f"PoseLib {each:g} px, cameras given" for each in THRESHOLDS[1:]), f"PoseLib after {OURS}",
-            "PoseLib after F USAC_MAGSAC 1 px 100k", "E USAC_MAGSAC 1 px 100k",
-            f"{OURS}, find_fundamental_matrix", f"{OURS}, motions[0]", "F PoseLib", "F USAC_MAGSAC 1 px 100k",
+            OURS, *GIVEN, f"PoseLib after {OURS}", "PoseLib after F USAC_MAGSAC 1 px 100k", "E USAC_MAGSAC 1 px 100k",
+            f"{OURS}, find_fundamental_matrix", f"{OURS}, motions[0]", *ONE_F,
         ),
-        ("AUC@5°", "AUC@10°", "AUC@20°", "median error (°)"),
+        ("AUC@5°", "AUC@10°", "AUC@20°"),
+    ),
+    "learned": (
+        (OURS, *GIVEN, f"{OURS}, find_fundamental_matrix", *ONE_F),
+        ("F1 within 3 px", "F1 within 5 px", "F1 within 10 px", "AUC@10°"),
     ),
     "video": (
-        (f"{OURS}, cameras given", OURS, "PoseLib, cameras given", "E USAC_MAGSAC 1 px 100k"),
+        (f"{OURS}, cameras given", OURS, "PoseLib 1 px, cameras given", "E USAC_MAGSAC 1 px 100k"),
         ("flips", "median rotation (°)", "median translation (°)", "AUC@10°"),
     ),
 }  # fmt: skip
 MODEL_ERROR = "median error (px)"
+NEAR = SHOWN["near"][1][:2]
+#: One plane whose texture repeats.
+REPEATED = "repeated texture, one plane", "sift on rendered one plane", "orb on rendered one plane"
 
 
 def suite_title(suite: str) -> str:
     """What a suite is called."""
+    if suite in TITLES:
+        return TITLES[suite]
     texture, _, drawn = suite.rpartition(", ")
     if texture:
         return f"{SCENES[drawn]}, {texture}"
@@ -137,20 +161,19 @@ def suite_title(suite: str) -> str:
 
 
 def method_title(method: str) -> str:
-    """What a method is called: whose it is, then what it looks for."""
-    words, model = method.split(), {"H": "one homography", "F": "one fundamental matrix"}
-    in_turn, (first, after, second) = words[0] == "sequential", method.partition(" after ")
+    """What a method is called: whose it is, then what it fits, and its threshold."""
+    first, after, second = method.partition(" after ")
     if after:
         return f"{first} after {method_title(second)}"
+    words = method.removeprefix("sequential ").split()
     if words[0] == OURS and words[-1] in MODELS.values():
         return f'{OURS}, model="{words[1]}"'
-    if method in PEERS or (not in_turn and words[0] not in model):
+    if words[0] not in ("H", "F", "E"):
         return method
-    many = " 100k" * (words[-1] == "100k")
-    name = " ".join(words[2 if in_turn else 1 :]).removesuffix(" 100k")
-    whose = f"OpenCV {name}" if name.startswith(("RANSAC", "USAC", "LMEDS")) else name
-    several = {"H": "homographies in turn", "F": "fundamental matrices in turn"}
-    return f"{whose}{many}, {several[words[1]] if in_turn else model[words[0]]}"
+    what = words[0] + " in turn" * method.startswith("sequential")
+    few = ", OpenCV's iterations" * (words[1] == "USAC_MAGSAC" and words[-1] != "100k")
+    name = words[1].removeprefix("USAC_")
+    return " ".join([name, what, *words[2:]]).removesuffix(" 100k") + few
 
 
 def read(name: str, index: list[str]) -> pd.DataFrame:
@@ -159,15 +182,17 @@ def read(name: str, index: list[str]) -> pd.DataFrame:
 
 
 def short(method: str, models: tuple[str, ...]) -> str:
-    """The threshold of a method, and its model if a row has several; in turn or not follows from the scene."""
-    threshold = re.search(r"\d+ px", method)[0]
-    return threshold if len(models) == 1 else f"{'F' if method.startswith(('F', 'sequential F')) else 'H'} {threshold}"
+    """The threshold of a method, and its model if a row has several."""
+    threshold, model = re.search(r"\d+ px", method)[0], re.search(r"\b[HF]\b", method)
+    if len(models) == 1 or model is None:
+        return threshold
+    return f"{model[0]}{' in turn' * method.startswith('sequential')} {threshold}"
 
 
 def best(table: pd.DataFrame, peer: str, suites: tuple[str, ...]) -> tuple[str, str]:
     """The method of a peer that is best on the tuning halves of suites, and its model and threshold; empty if none was measured."""
     own, name = PEERS[peer]
-    models = own or SCENE_MODELS[re.split(" on rendered | on |, ", suites[0])[-1]]
+    models = own or next(of for scene, of in SCENE_MODELS.items() if scene in suites[0])
     names = [f"{model} {name.format(threshold)}" for model in models for threshold in THRESHOLDS]
     scores = pooled(table, suites, "tune").f1.reindex(names).dropna()
     return (scores.idxmax(), short(scores.idxmax(), own)) if len(scores) > 1 else ("", "")
@@ -193,28 +218,43 @@ def all_suites() -> list[str]:
     return [suite for suites, _ in SECTIONS.values() for suite in suites]
 
 
+def best_peer(
+    of: pd.DataFrame, settings: dict[tuple[str, tuple[str, ...]], str], suites: tuple[str, ...], given: bool
+) -> str:
+    """The peer of the highest F1 among those that are given the scene's model, or among the others, with what it was measured with."""
+    scores = of.f1.reindex([row for row in ROWS[1:] if (ITS in row) == given]).dropna()
+    if scores.empty:
+        return ""
+    name = scores.idxmax()
+    return f"{shown(scores[name])}{star(of.loc[name])} {name.removesuffix(f', {ITS}')} {settings.get((name, suites), '')}".strip()
+
+
+def star(of: pd.Series) -> str:
+    """A star if a method is ahead of the default by more than two standard errors of the paired difference."""
+    return "\\*" if -of.lead > 2 * of.lead_error else ""
+
+
 def accuracy_table(table: pd.DataFrame) -> str:
-    """F1 of the judge half, a line for each suite; peers with what is best on the tuning half."""
+    """F1 of the judge half, a line for each suite: the best of the peers, each with what is best on the tuning half."""
     found, settings = with_peers(table, [(suite,) for suite in all_suites()])
     lines = []
     for suite in all_suites():
         own = found.xs((suite, "judge"))
-        shown_at = {row: f" ({settings[row, (suite,)]})" for row in PEERS}
-        scores = (f"{shown(own.f1.get(row, np.nan))}{shown_at.get(row, '')}" for row in ROWS[1:])
+        peers = (best_peer(own, settings, (suite,), given) for given in (True, False))
         pairs, ours = str(own.problems.iloc[0]), shown(own.f1[OURS], 3, own.f1_error[OURS])
-        lines.append([suite_title(suite), pairs, ours, *scores])
-    return markdown(["F1", "pairs", *ROWS], lines)
+        lines.append([suite_title(suite), pairs, ours, *peers])
+    return markdown(["F1", "pairs", OURS, f"best peer {ITS}", "best other peer"], lines)
 
 
 def unjudged_table(table: pd.DataFrame) -> str:
     """Shares kept of the matches that are not judged: off the labelled planes / shifted on them."""
-    lines = []
+    lines, rows = [], [row for row in ROWS if "SupeRANSAC" not in row]
     for suite in all_suites():
-        own = with_peers(table, [(suite,)])[0].xs((suite, "judge")).reindex(ROWS)
+        own = with_peers(table, [(suite,)])[0].xs((suite, "judge")).reindex(rows)
         if own.off_plane.notna().any():
             pairs = (f"{shown(of.off_plane)} / {shown(of.shifted)}".strip(" /") for of in own.itertuples())
             lines.append([suite_title(suite), *pairs])
-    return markdown(["off-plane kept / shifted kept", *ROWS], lines)
+    return markdown(["off-plane kept / shifted kept", *rows], lines)
 
 
 def stored(name: str, half: str = "judge") -> pd.DataFrame:
@@ -225,38 +265,91 @@ def stored(name: str, half: str = "judge") -> pd.DataFrame:
 
 def with_command(name: str, header: list[str], lines: list[list[str]]) -> str:
     """A table, what measures it, and the commits that were measured."""
-    commits, command = ", ".join(stored(name).commit.unique()), f"evaluate.py {name} {BESIDE[name]} --store"
+    own = stored(name)
+    commits = ", ".join(own.commit[own.method.str.startswith(OURS)].unique())
+    command = f"evaluate.py {name} {BESIDE[name]} --store"
     return f"{markdown(header, lines)}\n\n`python benchmarks/{command}` (commit {commits})"
 
 
 def measured(name: str) -> str:
     """A line for each method and suite of a measure beside accuracy; the command."""
-    (methods, titles), found, lines = SHOWN[name], stored(name), []
+    (methods, titles), found, tuned, lines = SHOWN[name], stored(name), stored(name, "tune"), []
     for suite, own in found.groupby("suite", sort=False):
-        own = own.set_index("method")
-        for method in (method for method in methods if method in own.index):
-            cells = [shown(own[title][method]) if title in own else "" for title in titles]
-            lines.append([*([str(suite)] if found.suite.nunique() > 1 else []), method_title(method), *cells])
-    header = [*(["suite"] if found.suite.nunique() > 1 else []), "method", *titles]
+        own, before = own.set_index("method"), tuned[tuned.suite == suite].set_index("method")
+        for method in methods:
+            if "{" in method:
+                cells = [at_best(own[title], before[title], method, digits=3) for title in titles if title in own]
+            else:
+                cells = [shown(own[title].get(method, np.nan)) for title in titles if title in own]
+            if any(cells):
+                title = method_title(method.replace(" {:g} px", ""))
+                lines.append([*([known_title(str(suite))] if found.suite.nunique() > 1 else []), title, *cells])
+    header = [
+        *(["suite"] if found.suite.nunique() > 1 else []),
+        "method",
+        *(title for title in titles if title in found),
+    ]
     return with_command(name, header, lines)
 
 
-def at_best(own: pd.Series, tuned: pd.Series, name: str, smallest: bool = False) -> str:
+def at_best(own: pd.Series, tuned: pd.Series, name: str, smallest: bool = False, digits: int = 2) -> str:
     """A peer's number with the threshold that is best on the tuning half; nothing if it was not measured."""
     scores = tuned.reindex([name.format(threshold) for threshold in THRESHOLDS]).dropna()
-    method = None if scores.empty else scores.idxmin() if smallest else scores.idxmax()
-    return f"{shown(own[method], 2)} ({short(method, ('',))})" if method in own.index else ""
+    method = name if "{" not in name else None if scores.empty else scores.idxmin() if smallest else scores.idxmax()
+    return f"{shown(own[method], digits)} ({short(method, ('',))})" if method in own.index else ""
+
+
+def best_of(own: pd.Series, tuned: pd.Series, names: dict[str, str]) -> str:
+    """The best peer's number, its name, and its threshold."""
+    cells = (at_best(own, tuned, of, digits=3).replace(" (", f" {name} ").strip(")") for name, of in names.items())
+    return max(cells, key=leading)
+
+
+def leading(cell: str) -> float:
+    """The number that a cell begins with."""
+    return float(cell.split()[0].rstrip("\\*")) if cell else -np.inf
+
+
+def with_best_bold(cells: list[str]) -> list[str]:
+    """Cells of a row, those of the highest number in bold."""
+    highest = max(map(leading, cells))
+    return [f"**{cell}**" if leading(cell) == highest else cell for cell in cells]
+
+
+def wrong_scores() -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
+    """Means of the methods where most matches are wrong, test and tuning half, by suite."""
+    halves = (stored("wrong", half).groupby("suite", sort=False) for half in ("judge", "tune"))
+    first, second = ({str(suite): of.set_index("method") for suite, of in half} for half in halves)
+    return {suite: (of, second[suite]) for suite, of in first.items()}
 
 
 def wrong_table() -> str:
     """F1 where most matches are wrong, a line for each number of matches and share of true ones."""
-    found, tuned, lines = stored("wrong"), stored("wrong", "tune"), []
-    for suite, own in found.groupby("suite", sort=False):
-        f1, before = own.set_index("method")["F1"], tuned[tuned.suite == suite].set_index("method")["F1"]
-        title = str(suite).replace("one rigid", "rigid scene")
-        peers = (at_best(f1, before, name) for _, name in list(PEERS.values())[:2])
-        lines.append([title, str(own.problems.max()), shown(f1[OURS], 2), *peers])
-    return with_command("wrong", ["F1", "pairs", OURS, "PoseLib", "USAC_MAGSAC 100k"], lines)
+    lines = []
+    for suite, (of, before) in wrong_scores().items():
+        names = MOST if suite.startswith("one plane") else {**SINGLE, "": ""}
+        peers = (at_best(of.F1, before.F1, name, digits=3) for name in names.values())
+        ms = (shown(of["median ms"].get(name, np.nan), 0) for name in (*SEARCHES, names.get("PoseLib 1M", "")))
+        ours = (shown(of.F1.get(name, np.nan)) for name in SEARCHES)
+        lines.append([suite.replace("one rigid", "rigid scene"), *ours, *peers, *ms])
+    return with_command(
+        "wrong", ["F1", *SEARCHES, *MOST, *(f"{name}, ms" for name in (*SEARCHES, "PoseLib 1M"))], lines
+    )
+
+
+def mostly_wrong() -> str:
+    """The README's table of mostly wrong matches: ours and the best peer, of 300 and of 1,000 matches."""
+    found, lines = wrong_scores(), []
+    for scene, share in (("one plane", "5%"), ("one plane", "10%"), ("one rigid", "10%"), ("one rigid", "20%")):
+        line = [f"{scene.replace('rigid', 'rigid scene')}, {share} true"]
+        for n in ("300", "1,000"):
+            of, before = found[f"{scene}, {share} of {n} true"]
+            names = MOST if scene == "one plane" else SINGLE
+            ours = (shown(of.F1.get(name, np.nan)) for name in SEARCHES)
+            line += with_best_bold([*ours, best_of(of.F1, before.F1, names)])
+        lines.append(line)
+    of_size = [[f"{n} matches: {OURS}", "`confidence=0.99`", f"best peer {ITS}"] for n in ("300", "1,000")]
+    return markdown(["F1", *of_size[0], *of_size[1]], lines)
 
 
 def models_table() -> str:
@@ -265,11 +358,10 @@ def models_table() -> str:
     for suite, own in found.groupby("suite", sort=False):
         errors = own.set_index("method")[MODEL_ERROR]
         before = tuned[tuned.suite == suite].set_index("method")[MODEL_ERROR]
-        before = before if len(before) else errors  # an earlier commit has one threshold
-        line = [at_best(errors, before, name, smallest=True) for _, name in list(PEERS.values())[:2]]
+        line = [at_best(errors, before, name, smallest=True) for name in SINGLE.values()]
         if errors.notna().any():
             lines.append([known_title(str(suite)), str(own.problems.max()), shown(errors.get(OURS, np.nan), 2), *line])
-    header = [MODEL_ERROR, "pairs", OURS, "PoseLib", "USAC_MAGSAC 100k"]
+    header = [MODEL_ERROR, "pairs", OURS, *SINGLE]
     return with_command("models", header, lines)
 
 
@@ -286,7 +378,7 @@ def calibration_table() -> str:
 
 def known_title(suite: str) -> str:
     """What a suite is called, if it is one of accuracy; its name else."""
-    return suite_title(suite) if suite in all_suites() else suite
+    return suite_title(suite) if suite in [*TITLES, *all_suites()] else suite
 
 
 def ablation_table() -> str:
@@ -300,28 +392,6 @@ def ablation_table() -> str:
     return f"{table}\n\n{rest} `benchmarks/results/ablation.csv` has all."
 
 
-def ahead(table: pd.DataFrame) -> tuple[str, str]:
-    """Which methods of one suite and half are ahead of the default in F1, beyond two standard errors and within."""
-    better = table[table.lead < -0.0005].sort_values("lead")
-    sure = -better.lead > 2 * better.lead_error
-    text = lambda row: f"{method_title(str(row.Index))}: +{-row.lead:.3f} ± {row.lead_error:.3f}"  # noqa: E731
-    first, second = ("; ".join(map(text, of.itertuples())) for of in (better[sure], better[~sure]))
-    return first, second
-
-
-def wins(table: pd.DataFrame) -> str:
-    """A row for each suite: the default's F1 on the judge half, and who is ahead of it."""
-    rows = []
-    for suite in all_suites():
-        own = with_peers(table, [(suite,)])[0].xs((suite, "judge"))
-        cells = [suite_title(suite), own.commit[OURS], f"{own.f1[OURS]:.3f}"]
-        rows.append([*cells, *(text or "none" for text in ahead(own))])
-    header = ["suite", "commit", "F1", "better than the default", "better, but not significantly"]
-    table_of_words = markdown(header, rows).replace("---:", "---")
-    summary = "<summary>Suite by suite: methods better than the default</summary>"
-    return f"<details>{summary}\n\n{table_of_words}\n\n</details>"
-
-
 def pooled(table: pd.DataFrame, suites: tuple[str, ...], half: str = "judge") -> pd.DataFrame:
     """Means over the problems of several suites' halves, for the methods that answered all of them."""
     own = table[table.index.isin(suites, "suite") & table.index.isin([half], "half")].reset_index()
@@ -333,34 +403,66 @@ def pooled(table: pd.DataFrame, suites: tuple[str, ...], half: str = "judge") ->
     return found.assign(f1_error=np.sqrt(found.f1_error), lead_error=np.sqrt(found.lead_error))
 
 
+def decisions(table: pd.DataFrame) -> str:
+    """The README's table of when to use this package: what each scene's best peers reach."""
+    lines = [scene_line(table, name, suites) for name, suites in COLUMNS.items()]
+    for way in ("find_homography", "filter_points"):
+        method = OURS if way == "filter_points" else f"{OURS} {way}"
+        lines.append(scene_line(table, f"one plane, repeated texture: `{way}`", REPEATED, method))
+    names = {f"{name} F": f"F {of}" for name, of in SINGLE.items()}
+    for suite in dict.fromkeys(stored("learned").suite):
+        for way in ("find_fundamental_matrix", "filter_points"):
+            method = OURS if way == "filter_points" else f"{OURS}, {way}"
+            lines.append(line_of("learned", suite, "F1 within 5 px", method, names))
+            lines[-1][0] += f": `{way}`"
+    lines.append(line_of("poses", "photographed poses", "AUC@10°", GIVEN[0], {"PoseLib": GIVEN[1]}))
+    lines[-1][0] = "camera pose, cameras given"
+    near = stored("near").set_index("method")
+    ours, peer = (", ".join(map(shown, near.loc[name, list(NEAR)])) for name in (OURS, "F PoseLib 1 px"))
+    share = "their share kept, share of true ones kept"
+    lines.append(["near misses of 6 to 20 px", str(near.problems.max()), share, ours, f"{peer} PoseLib F 1 px", ""])
+    header = ["your matches", "pairs", "measure", OURS, f"best peer {ITS}", "best other peer"]
+    return markdown(header, lines).replace("---:", "---")
+
+
+def scene_line(table: pd.DataFrame, title: str, suites: tuple[str, ...], method: str = OURS) -> list[str]:
+    """A line of `decisions`: F1 of suites of accuracy."""
+    found, settings = with_peers(table, [suites])
+    of, pairs = pooled(found, suites), found.groupby("suite").problems.max().sum()
+    peers = (best_peer(of, settings, suites, given) for given in (True, False))
+    return [title, str(pairs), "F1", *with_best_bold([shown(of.f1[method]), *peers])]
+
+
+def line_of(name: str, suite: str, title: str, ours: str, names: dict[str, str]) -> list[str]:
+    """A line of `decisions`: a column of a measure beside accuracy."""
+    halves = (stored(name, half) for half in ("judge", "tune"))
+    own, before = (of[of.suite == suite].set_index("method") for of in halves)
+    cells = with_best_bold([shown(own[title][ours]), best_of(own[title], before[title], names)])
+    return [known_title(suite), str(own.problems.max()), title, *cells, ""]
+
+
 def readme_table(table: pd.DataFrame) -> str:
-    """The README's table, the best of each column in bold, after the rows that are better than the default."""
+    """The README's table of methods: the best of each column in bold, a star at those ahead of the default."""
     found, settings = with_peers(table, COLUMNS.values())
-    suites = {name: [suite for part in parts for suite in COLUMNS[part]] for name, parts in README_COLUMNS.items()}
-    columns = {name: pooled(found, tuple(of)) for name, of in suites.items()}
+    columns = {name: pooled(found, suites) for name, suites in COLUMNS.items()}
     speed, lines = milliseconds(), []
     for row in ROWS:
-        line = [row, shown(speed.get(row, np.nan), 0)]
+        line = [row.removesuffix(f", {ITS}"), "yes" if ITS in row else "no", shown(speed.get(row, np.nan), 0)]
         for name, of in columns.items():
-            score = of.f1[row]
-            text, error = (shown(value).removeprefix("0") for value in (score, of.f1_error[row]))
-            used = ", ".join(dict.fromkeys(settings.get((row, COLUMNS[part]), "") for part in README_COLUMNS[name]))
-            text = f"**{text}**" if score >= of.f1.reindex(ROWS).max() - 0.0005 else text
-            line.append(f"{text} ± {error}{f' ({used})' if used else ''}")
+            if row not in of.index:
+                line.append("")
+                continue
+            own, used = of.loc[row], settings.get((row, COLUMNS[name]), "")
+            text = shown(own.f1).removeprefix("0")
+            text = f"**{text}**" if own.f1 >= of.f1.reindex(ROWS).max() - 0.0005 else text
+            text += star(own)
+            line.append(
+                f"{text} ± {shown(own.f1_error).removeprefix('0')}" if row == OURS else f"{text} {used}".strip()
+            )
         lines.append(line)
     pairs = found.xs("judge", level="half").groupby("suite").problems.max()
-    numbers = (str(sum(pairs[suite] for part in parts for suite in COLUMNS[part])) for parts in README_COLUMNS.values())
-    lines.append(["image pairs", "", *numbers])
-    leaders = []
-    for name, of in columns.items():
-        better = of[(of.lead < -0.0005) & of.index.isin(ROWS)].sort_values("lead")
-        rivals = []
-        for row, own in better.iterrows():
-            tie = ", a tie" if -own.lead <= 2 * own.lead_error else ""
-            rivals.append(f"{row} (+{-own.lead:.3f} ± {own.lead_error:.3f}{tie})")
-        leaders += [f"On *{name}*, other rows have a higher F1: {'; '.join(rivals)}."] if rivals else []
-    text = " ".join(leaders) or "No other row has a higher mean F1 in any column."
-    return f"{text}\n\n{markdown(['mean F1 of the mask', 'ms', *README_COLUMNS], lines)}"
+    lines.append(["image pairs", "", "", *(str(sum(pairs[suite] for suite in suites)) for suites in COLUMNS.values())])
+    return markdown(["mean F1 of the mask", "model given", "ms", *COLUMNS], lines)
 
 
 def milliseconds() -> dict[str, float]:
@@ -368,7 +470,7 @@ def milliseconds() -> dict[str, float]:
     rows = pd.read_csv(RESULTS / "times.csv")
     speed = rows[rows.row == "methods"].set_index("method")["median"]
     table = read("accuracy", ["suite", "half", "method"])
-    methods = {row: best(table, row, COLUMNS["photographed rigid scenes"])[0] if row in PEERS else row for row in ROWS}
+    methods = {row: best(table, row, COLUMNS["one rigid scene"])[0] if row in PEERS else row for row in ROWS}
     return {row: float(speed.get(method, np.nan)) for row, method in methods.items()}
 
 
@@ -381,9 +483,11 @@ def latency() -> str:
         [title, f"{key[1]:,}", *(shown(ms, int(ms < 10)) for ms in table.loc[key])] for key, title in TIMED.items()
     ]
     once = rows[rows.method == OURS].groupby("row")["median"].first()
+    million = rows[rows.n == 1_000_000]["median"].iloc[0]
     return (
         f"{markdown(['processor ms', 'matches', *methods], lines)}\n\n"
-        f"Import and first call: {once['first']:.1f} s, {once['memory']:.0f} MB of memory. [All times](docs/benchmarks.md#time)."
+        f"A million matches: {million:.0f} s. Import and first call: {once['first']:.1f} s, {once['memory']:.0f} MB of memory. "
+        "[All times](docs/benchmarks.md#time)."
     )
 
 
@@ -404,10 +508,11 @@ def fill(text: str, parts: dict[str, str]) -> str:
 def parts() -> dict[str, str]:
     """The text of every part."""
     table = read("accuracy", ["suite", "half", "method"])
-    found = {name: measured(name) for name in ("near", "poses", "video")}
+    found = {name: measured(name) for name in SHOWN}
     found |= {"accuracy": accuracy_table(table), "unjudged": unjudged_table(table)}
     found |= {"models": models_table(), "wrong": wrong_table(), "calibration": calibration_table()}
-    found |= {"ablation": ablation_table(), "wins": wins(table), "table": readme_table(table), "latency": latency()}
+    found |= {"ablation": ablation_table(), "table": readme_table(table), "latency": latency()}
+    found |= {"when": decisions(table), "mostly wrong": mostly_wrong()}
     found["commands"] = "\n".join(f"    {line}" for line in commands())
     found["times"] = times.tables(with_titles(pd.read_csv(RESULTS / "times.csv")))
     return found

@@ -26,6 +26,7 @@ from ruzhash_cv.datasets import load_pair
 N_FEATURES, FEWEST_MATCHES, RIGID_SHARE = 4000, 50, 0.6
 NEAR_SUITE = "near misses, photographed"
 FEWEST_EXACT = 60  # matches within a pixel of the true epipolar lines, of which a fifth are moved
+TRUE_WITHIN, FALSE_BEYOND = 3.0, 10.0  # pixels; learned matches between them are not judged
 STILL = ["facade", "rigid"]  # of the bundled pairs
 
 
@@ -56,15 +57,12 @@ def line_distances(problem: Problem) -> NDArray[np.float64]:
     return np.abs((x2 * lines[0]).sum(axis=1)) / slopes
 
 
-def learned(matcher: str, half: str, per_cell: int = 1, within: float = 3.0, beyond: float = 10.0) -> Iterator[Problem]:
-    """The surveyed pairs with matches of "xfeat" or "lighterglue".
-
-    True within and false beyond so many pixels of the true epipolar lines, not judged between them.
-    """
+def learned(matcher: str, half: str, per_cell: int = 1) -> Iterator[Problem]:
+    """The surveyed pairs with matches of "xfeat" or "lighterglue": true within 3 px of the true epipolar lines, false beyond 10 px."""
     for problem in posed(half, per_cell, f"strecha_{matcher}"):
         distance = line_distances(problem)
-        labels, judged = (distance <= within).astype(np.intp), (distance <= within) | (distance > beyond)
-        yield replace(problem, suite=f"learned, {matcher}, {within:g} px", labels=labels, judged=judged)
+        true, judged = distance <= TRUE_WITHIN, (distance <= TRUE_WITHIN) | (distance > FALSE_BEYOND)
+        yield replace(problem, suite=f"learned, {matcher}", labels=true.astype(np.intp), judged=judged)
 
 
 def near_misses(half: str, per_cell: int = 1, features: str = "sift") -> Iterator[Problem]:

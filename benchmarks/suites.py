@@ -48,11 +48,6 @@ SUITES: dict[str, Callable[[str, int], Iterator[Problem]]] = {
     },  # type: ignore[misc]
     "posed": posed_photos.posed,
     **{f"learned-{matcher}": partial(posed_photos.learned, matcher) for matcher in LEARNED},
-    **{
-        f"learned-{matcher}-within-{px}": partial(posed_photos.learned, matcher, within=px, beyond=px)
-        for matcher in LEARNED
-        for px in (3, 5, 10)
-    },
     "by-hand": moved_things.by_hand,
     "solids": moved_things.solids,
     **{f"facades-{way}": partial(facades.facades, way) for way in facades.WAYS},

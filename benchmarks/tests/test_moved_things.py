@@ -59,12 +59,12 @@ def test_distances_to_true_lines_are_the_larger_of_both_images() -> None:
 def test_learned_matches_are_those_of_the_surveyed_pairs_and_true_near_their_lines() -> None:
     if not (names := [problem.name for problem in posed("tune")]):
         pytest.skip("no surveyed pairs here")
-    loose, exact = (list(SUITES[f"learned-xfeat{way}"]("tune", 1)) for way in ("-within-10", ""))
-    assert [problem.name for problem in loose] == [problem.name for problem in exact] == names
-    assert all(problem.judged.all() for problem in loose)
-    for one, other in zip(loose, exact, strict=True):
-        assert ((one.labels == 0) == (other.judged & (other.labels == 0))).all()
-        assert (other.labels[other.judged] > 0).sum() < (one.labels > 0).sum()
+    learned = list(SUITES["learned-xfeat"]("tune", 1))
+    assert [problem.name for problem in learned] == names
+    for problem in learned:
+        distance = line_distances(problem)
+        assert (distance[problem.labels > 0] <= 3).all()
+        assert (distance[problem.judged & (problem.labels == 0)] > 10).all()
 
 
 @pytest.mark.parametrize("kind", ["terrace", "courtyard"])

@@ -60,7 +60,7 @@ def test_models_and_calibration_have_a_line_for_each_suite(results) -> None:
     ]
     columns = ["suite", "half", "method", "problems", "median error (px)"]
     pd.DataFrame(rows, columns=columns).assign(commit="abcdefg").to_csv(results / "models.csv")
-    assert "| posed | 3 | 0.50 | 0.25 (2 px) |  |" in page.models_table()
+    assert "| posed | 3 | 0.50 | 0.25 (2 px) |  |  |" in page.models_table()
     columns = ["suite", "half", "method", "problems", "calibration error", "wrong among the kept"]
     rows = [("one plane", "judge", name, 3, 0.1, wrong) for name, wrong in ((OURS, 0.2), (f"{OURS} at 0.05", 0.04))]
     pd.DataFrame(rows, columns=columns).assign(commit="abcdefg").to_csv(results / "calibration.csv")
@@ -79,15 +79,16 @@ def test_peers_have_the_threshold_that_is_best_on_the_tuning_half() -> None:
     judge = {name: [f1] * 2 for name, f1 in zip(names, (0.5, 0.8, 0.4, 0.3), strict=True)}
     table = halves(tune, judge)
     suites = ("given on photographed planes",)
-    assert page.best(table, "PoseLib, the scene's model", suites) == ("H PoseLib 3 px", "H 3 px")
+    assert page.best(table, "PoseLib, given the scene's model", suites) == ("H PoseLib 3 px", "H 3 px")
     found, settings = page.with_peers(table, [suites])
-    assert found.f1.droplevel([0, 1]).to_dict() == {OURS: 0.5, "PoseLib, the scene's model": 0.4}
-    assert settings["PoseLib, the scene's model", suites] == "H 3 px"
+    assert found.f1.droplevel([0, 1]).to_dict() == {OURS: 0.5, "PoseLib, given the scene's model": 0.4}
+    assert settings["PoseLib, given the scene's model", suites] == "H 3 px"
     assert "fundamental" not in " ".join(found.index.get_level_values("method"))
 
 
 def test_a_model_that_was_chosen_is_named_beside_its_threshold() -> None:
-    assert page.short("sequential F USAC_MAGSAC 3 px 100k", ("sequential H", "sequential F")) == "F 3 px"
+    assert page.short("sequential F USAC_MAGSAC 3 px 100k", ()) == "F in turn 3 px"
+    assert page.short("PoseLib 2 px", ()) == "2 px"
     assert page.short("H PoseLib 12 px", ("H",)) == "12 px"
 
 
@@ -98,13 +99,19 @@ def test_shares_of_unjudged_matches_have_their_table() -> None:
     assert page.unjudged_table(table).splitlines()[2].startswith("| photographed planes, given | 0.500 / 0.020 |")
 
 
-def test_the_readme_has_its_rows_and_the_time_second() -> None:
-    lines = page.readme_table(page.read("accuracy", ["suite", "half", "method"])).splitlines()[2:]
-    assert lines[0].startswith("| mean F1 of the mask | ms |")
-    assert lines[0].count("|") == 6
-    assert len(lines) == len(page.ROWS) + 3  # with the header and the numbers of pairs
-    assert lines[2].split(" | ")[2].count(" ± ") == 1
-    assert all(" px)" in line.split(" | ")[2] for line in lines[3:-2])
+def test_a_star_marks_peers_ahead_by_two_standard_errors_and_the_best_are_bold() -> None:
+    rows = rows_of({OURS: [0.5] * 4, "surely": [0.6, 0.62] * 2, "perhaps": [0.3, 0.9] * 2, "behind": [0.4] * 4})
+    of = summary(rows).xs(("s", "judge"))
+    assert [bool(page.star(of.loc[name])) for name in ("surely", "perhaps", "behind")] == [True, False, False]
+    assert page.with_best_bold(["0.500", "0.610\\* PoseLib H 3 px", ""]) == ["0.500", "**0.610\\* PoseLib H 3 px**", ""]
+
+
+def test_decisions_say_which_peers_were_given_the_model() -> None:
+    lines = page.decisions(page.read("accuracy", ["suite", "half", "method"])).splitlines()
+    cells = [line.split(" | ") for line in lines[2:]]
+    assert {len(line) for line in cells} == {6}
+    assert all(" px" in line[4] for line in cells)
+    assert not any("in turn" in line[4] for line in cells if line[0].startswith("| one"))
 
 
 def test_the_page_of_details_stays_short() -> None:
@@ -117,21 +124,14 @@ def test_fill_replaces_what_is_between_the_marks_and_nothing_else() -> None:
     assert filled == text.replace("old", "\nnew \\1\n")
 
 
-def test_methods_ahead_are_told_apart_by_two_standard_errors() -> None:
-    rows = rows_of({"ruzhash_cv": [0.5] * 4, "surely": [0.6, 0.62] * 2, "perhaps": [0.3, 0.9] * 2, "behind": [0.4] * 4})
-    told = page.ahead(summary(rows).xs(("s", "judge")))
-    assert told[0] == "surely: +0.110 ± 0.006"
-    assert told[1].startswith("perhaps: +0.100 ± ")
-
-
 def test_suites_and_methods_are_called_the_same_everywhere() -> None:
     suites = [page.suite_title(suite) for suites, _ in page.SECTIONS.values() for suite in suites]
     assert suites[0] == "AdelaideRMF planes, labelled"
     assert {"photographed planes, no ratio test", "drawn rigid scene", "drawn motions, repeated texture"} < set(suites)
     assert len(set(suites)) == len(suites)
-    assert page.method_title("sequential H USAC_MAGSAC 12 px") == "OpenCV USAC_MAGSAC 12 px, homographies in turn"
-    assert page.method_title("F USAC_MAGSAC 100k") == "OpenCV USAC_MAGSAC 100k, one fundamental matrix"
-    assert page.method_title("F PoseLib") == "PoseLib, one fundamental matrix"
+    assert page.method_title("sequential H USAC_MAGSAC 12 px 100k") == "MAGSAC H in turn 12 px"
+    assert page.method_title("F USAC_MAGSAC 5 px") == "MAGSAC F 5 px, OpenCV's iterations"
+    assert page.method_title("PoseLib after F PoseLib 1 px") == "PoseLib after PoseLib F 1 px"
     assert page.method_title("ruzhash_cv homography") == 'ruzhash_cv, model="homography"'
 
 
