@@ -186,7 +186,7 @@ def components_of(
         # One decoy more, so that the share is never 0.
         anywhere = (1.0 + np.count_nonzero(decoys[item] <= widest**2)) / (1.0 + decoys.shape[1]) / volume
         # Matches of a structure as wide as the widest noise scale are not wider.
-        ratios = (1.0, 3.0, parameters.tail_scale) if has_tail else (1.0, 3.0)
+        ratios = (1.0, 3.0, parameters.tail_scale) if has_tail and not crowded[scene.owners[item]] else (1.0, 3.0)
         widest_scale = max(along, parameters.widest_scale * unit)
         wide = [min(ratio * along, widest_scale) for ratio in ratios]
         of_matches = [(ratio * across if motion >= 0 else w, w) for ratio, w in zip(ratios, wide, strict=True)]
