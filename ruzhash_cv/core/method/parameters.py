@@ -81,7 +81,7 @@ class Parameters:
     hopeless_surplus: float = _number(
         3.0, "a search without structures ends below this multiple of the significant matches expected by chance"
     )
-    settled_share: float = _number(0.2, "explained share from which a search settles or tries motions first", "share")
+    settled_share: float = _number(0.2, "share of explained matches from which a search may settle", "share")
     settled_gain: float = _number(0.01, "a search settles if a round explains at most this share more", "share")
     evidence_per_match: float = _number(
         3.0, "evidence per explained match that structures of the first round, of planes alone, need"

@@ -9,6 +9,7 @@ It ends early if nothing has evidence and scores are chance, or if a round expla
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
@@ -82,21 +83,18 @@ def search(problem: Problem, rng: np.random.Generator) -> tuple[Structures, Scor
     """Sample in rounds until what no structure explains looks like decoys, or another rule of `why_ended` holds.
 
     Without cameras the first round samples only the first family, of the most specific models: if it explains everything, others could
-    only add mismatches. If it explains a good share, the second round samples motions first: one that explains all ends the search.
-    Returns structures, strongest first, scores, and what was tried.
+    only add mismatches. Returns structures, strongest first, scores, and what was tried.
     """
     matches, _, families, parameters = problem
     still, weights = find_stationary(problem)
-    left, leading, before = matches.weights, None, 0.0
-    tried, free = Tried(parameters), parameters.confidence is None
-    # Five matches of known cameras are all true nearly as often as four.
-    round_number, alone = 0, 0 if families.has_both and not matches.calibrated else None
-    while True:
-        first_only, drawn = alone == 0 and round_number == 0, list[Drawn]()
-        for family_id, family in enumerate(families):
-            if alone not in (None, family_id):
-                continue
-            proposals = proposal_weights(family_id == 0, matches.weights, left, leading)
+    unexplained, leading, explained = matches.weights, None, 0.0
+    tried = Tried(parameters)
+    for round_number in itertools.count():
+        # Five matches of known cameras are all true nearly as often as four.
+        first_only = round_number == 0 and len(families) > 1 and families.structural[0] and not matches.calibrated
+        drawn = list[Drawn]()
+        for family_id, family in enumerate(families.members[:1] if first_only else families):
+            proposals = proposal_weights(family_id == 0, matches.weights, unexplained, leading)
             n_wanted = samples_wanted(problem, family_id, round_number)
             if parameters.max_samples is not None:
                 n_wanted = min(n_wanted, parameters.max_samples - tried.n_samples[family_id])
@@ -105,33 +103,31 @@ def search(problem: Problem, rng: np.random.Generator) -> tuple[Structures, Scor
                 n_samples = n_wanted // len(proposals)
                 samples = draw_samples(matches.data, proposal, n_samples, family, matches.unit, parameters, rng)
                 drawn.append((family_id, *samples, proposal))
-        tried.n_rounds = round_number + 1
+        tried.n_rounds += 1
         tried.add(drawn, problem)
         structures, unexplained, tried.candidates = select(tried.candidates, weights, problem, tried.n)
         structures = Structures.join([structures, still])
         structures = structures.take(np.argsort(-structures.evidences, kind="stable"))
         decoys = decoys_of_unexplained(matches, unexplained, parameters, rng)
         scores = score(tried.columns, structures, decoys, problem, rng)
-        explained = float(structures.support.sum())
-        # One motion that explains what the planes do and little more: otherwise there may be planes that were not sampled yet.
-        may_end = alone != 1 or (len(structures) == 1 and explained - before <= parameters.settled_share * explained)
-        more = tried, structures, unexplained, weights, decoys, problem, rng
-        if may_end and converged(structures, unexplained, scores, problem, first_only) and not has_more(*more):
+        before, explained = explained, float(structures.support.sum())
+        if converged(structures, unexplained, scores, problem, first_only) and not has_more(
+            tried, structures, unexplained, weights, decoys, problem, rng
+        ):
             tried.ended = EXPLAINED
-        elif free and alone != 1 and round_number and settled(explained, before, unexplained, scores, problem):
+        elif (
+            parameters.confidence is None
+            and round_number > 0
+            and settled(explained, before, unexplained, scores, problem)
+        ):
             tried.ended = "the last round explained little more"
-        elif free and round_number > 1 and hopeless(explained, unexplained, scores, problem):
+        elif parameters.confidence is None and round_number > 1 and hopeless(explained, unexplained, scores, problem):
             tried.ended = "nothing is found, and matches score as mismatches do"
         else:
             tried.ended = why_enough(tried, problem)
         if tried.ended is not None:
             break
-        if alone == 1:  # the rest of the round
-            alone = 0
-            continue
-        left, leading, before = unexplained, scores.of_matches, explained
-        plain = first_only and explained > parameters.settled_share * float(matches.weights.sum())
-        alone, round_number = 1 if plain else None, round_number + 1
+        leading = scores.of_matches
     if not families.is_plane(structures).all():
         structures, scores = with_planes_apart(structures, still, scores, weights, tried, problem, rng)
     return structures, scores, tried

@@ -301,10 +301,10 @@ def test_a_mover_in_a_scene_without_planes_is_kept() -> None:
 
 
 def test_two_things_that_move_a_little_in_a_scene_are_often_motions_of_their_own() -> None:
-    """The wide plane that a search finds for one of them holds matches of the scene around it, too. So half of 64 scenes have both."""
+    """The wide plane that a search finds for one of them holds matches of the scene around it, too. So some six in ten scenes have both."""
     things = (600, 0.0, 0.45, 4.0, 12.0), (80, -0.2, 0.1, 3.6, 4.4), (120, 0.2, 0.1, 3.6, 4.4)
     (rotation, translation), n_found = POSE, 0
-    for seed in range(16, 32):
+    for seed in range(16):
         rng, parts = np.random.default_rng(seed), []
         for n, x, size, near, far in things:
             rays = np.column_stack([rng.uniform(x - size, x + size, n), rng.uniform(-size, size, n), np.ones(n)])

@@ -86,7 +86,7 @@ def scenes() -> tuple[tuple[np.ndarray, np.ndarray], ...]:
     return tuple((data[:, :2], data[:, 2:]) for data in (
         hardly_off_a_plane(3),
         np.vstack([plane(120, 0.2), plane(150, 3.0, 1)]),
-        found_in_parts(1),
+        found_in_parts(7),
         np.hstack(copies_of_one(4, 0)[:2]),
         np.vstack([np.hstack(views(wall, noise=1.0)), mismatches(150)]),
         np.vstack([plane(300, 12.0, 2)[:30], mismatches(300, 5)]),

@@ -124,14 +124,6 @@ def test_a_plane_without_mismatches_takes_one_round_and_no_motion() -> None:
         assert tried(plane(300, 0.5), model).n_models <= PARAMETERS.plane_samples
 
 
-@pytest.mark.parametrize(("rate", "alone"), [(0.3, True), (0.8, False)])
-def test_motions_are_sampled_alone_if_planes_explain_a_good_share(rate: float, alone: bool) -> None:
-    drawn = draw_correspondences(rigid_scene(rng=4), 300, mismatch_rate=rate, noise=0.5, rng=4)
-    done = tried(np.hstack([drawn.points1, drawn.points2]), "auto")
-    assert (done.n_rounds, done.n_samples[1]) == (2, PARAMETERS.motion_samples)
-    assert (done.n_samples[0] < 1.5 * 300) == alone  # one round of planes, not two
-
-
 def test_unexplained_matches_are_sampled_alone_only_if_they_lie_closer_together_than_decoys() -> None:
     rng = np.random.default_rng(0)
     first = rng.uniform((100, 700), (220, 800), (25, 2))
