@@ -185,6 +185,12 @@ RULES: dict[str, Variant] = {
     ),
     "evidence: wide structures do not give way": replacing(chosen_structures=staying_wide),
     "motions: slips rank matrices": replacing(contradicting=lambda labels, *_: np.zeros(len(labels), bool)),
+    "surfaces: a patch is as many witnesses as matches": replacing(patch_size=lambda _: 1.0),
+    "surfaces: motions lie among others": replacing(interleaved=lambda *_, **__: False),
+    "surfaces: no lens": replacing(lens_of_planes=lambda *_: STRAIGHT),
+    "surfaces: motions keep their planes' places": replacing(
+        planes_in_place_of_motions=lambda chosen, left, *_: (chosen, left)
+    ),
     "motions: static matches never move as others": replacing(
         moves_as_others=lambda surfaces, *_: surfaces.stationary & False
     ),

@@ -66,7 +66,7 @@ MOST_LINES = {
     "package": 16_560,
     "core": 8_060,
     "tests": 13_570,
-    "benchmarks": 7_090,
+    "benchmarks": 7_190,
     "tests of benchmarks": 1_230,
 }
 

@@ -301,7 +301,7 @@ def test_a_mover_in_a_scene_without_planes_is_kept() -> None:
 
 
 def test_two_things_that_move_a_little_in_a_scene_are_often_motions_of_their_own() -> None:
-    """The wide plane that a search finds for one of them holds matches of the scene around it, too. So some six in ten scenes have both."""
+    """The wide plane that a search finds for one of them holds matches of the scene around it, too: six in ten scenes have both."""
     things = (600, 0.0, 0.45, 4.0, 12.0), (80, -0.2, 0.1, 3.6, 4.4), (120, 0.2, 0.1, 3.6, 4.4)
     (rotation, translation), n_found = POSE, 0
     for seed in range(16):
