@@ -152,9 +152,7 @@ def likeliest_pose(
     for models in (none_stronger(estimate, motion), members):
         weighted = replace(matches, data=data, weights=weights_of(estimate, models))
         # Where a third of a motion's matches is false, few samples of five are of true ones alone.
-        # With known cameras the search has drawn some.
-        n_samples = parameters.motion_samples // 2 if matches.calibrated else 2 * parameters.motion_samples
-        pose = best_pose(given, weighted, float(scene.noise[motion]), estimate, models, n_samples)
+        pose = best_pose(given, weighted, float(scene.noise[motion]), estimate, models, 2 * parameters.motion_samples)
         squared = _FAMILY.squared_residuals(data, pose.essential)[0]
         if 2 * np.count_nonzero(squared[rows] <= limit**2) > len(rows):
             break
