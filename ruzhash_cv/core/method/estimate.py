@@ -38,7 +38,6 @@ class Ranking:
     scores: Scores | None  # None of matches that decide nothing
     matches: MatchSet
     rows: Rows  # of the matches that were searched
-    of_search: Scores | None = None  # by the structures of the search, which has grown their forest as a rule
 
     @cached
     def of_matches(self) -> Array:
@@ -54,11 +53,11 @@ class Ranking:
 
     @cached
     def significant(self) -> Mask:
-        """Whether at most the share `significant_share` of decoys scores as well as each of the distinct matches, after the search."""
-        scores = self.of_search
+        """Whether at most the share `significant_share` of decoys scores as well as each of the distinct matches."""
+        scores = self.scores
         if scores is None:
             return np.zeros(len(self.matches), bool)
-        shares = tail_shares(scores.of_all(self.matches, self.rows, scores.problem), np.sort(scores.of_decoys))
+        shares = tail_shares(self.of_matches, np.sort(scores.of_decoys))
         return np.asarray(shares <= scores.problem.parameters.significant_share)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -104,7 +103,7 @@ def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng:
             scores = scored_without(removed, structures, scores, problem, rng)
     if len(structures) == 0:
         nothing = Estimate.nothing(matches, families, parameters)
-        return replace(nothing, ranking=Ranking(scores, matches, rows, scores), tried=tried)
+        return replace(nothing, ranking=Ranking(scores, matches, rows), tried=tried)
     surfaces = refine_structures(structures, matches, families, parameters)
     scene, pool, lens = with_motions(surfaces, problem, tried, rng)
     moved = moves_as_others(surfaces, scene, problem)
@@ -119,7 +118,6 @@ def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng:
         scene, pool = with_best_matrices(scene, pool, lens, opacity, probabilities, problem, rng)
         scene, opacity = with_surfaces(scene, probabilities, tried.n, problem, rng)
     false = false_motions(scene, tried.n, problem)
-    found = scores
     if rigid or false.any():
         scene = scene.take(np.flatnonzero(~false))
         unexplained = np.where(held_by(scene, searched, families).any(axis=0), 0.0, searched.weights)
@@ -131,7 +129,7 @@ def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng:
     probabilities = probabilities_of(scene, matches, scores.decoys, holding, problem)
     probabilities[:, without_support(scene, probabilities, matches, families)] = 0.0
     scene = fitted_to_all(scene, matches, families, parameters, probabilities)
-    ranking = Ranking(scores, matches, rows, found)
+    ranking = Ranking(scores, matches, rows)
     return Estimate(scene, probabilities, ranking, matches, families, parameters, tried, pool, lens)
 
 
