@@ -63,11 +63,11 @@ HOSTS = {"hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 16_560,
-    "core": 8_060,
-    "tests": 13_570,
-    "benchmarks": 7_190,
-    "tests of benchmarks": 1_230,
+    "package": 16_525,
+    "core": 8_035,
+    "tests": 13_535,
+    "benchmarks": 7_185,
+    "tests of benchmarks": 1_228,
 }
 
 
