@@ -7,13 +7,12 @@ and of the structure, the densities are
     match of a motion's surface   N(a; s^2) N(b; w^2), b^2 = r^2 - a^2: across the epipolar line by noise, along it by w
                                   or by `relief_scale`
     match of another structure    N(r; w^2 I_c), c the coordinates of the second point that the structure predicts
-    mismatch around a structure   N(r; v^2 I_c), and N(r; (9 s)^2) around a motion in a crowd
+    mismatch around a structure   N(r; v^2 I_c)
     mismatch anywhere             as many as decoys within the widest v
 
 Scales are s, w and 3 s, 3 w for matches, v and 3 v for mismatches. Those of a match grow with the size of its keypoints, see
 `matches.noise_factors`; without sizes, matches have a third, `tail_scale`. v is 9 times the geometric mean of w and s, and at least the
-widest noise scale, because repeated corners and edges are some pixels apart, however precise the keypoints are. Glints on water crowd
-nearer around epipolar lines, and are no tail of the noise, see `in_crowds`. EM estimates the shares
+widest noise scale, because repeated corners and edges are some pixels apart, however precise the keypoints are. EM estimates the shares
 of all of these among the matches (Dempster, Laird, Rubin, "Maximum likelihood from incomplete data via the EM algorithm", JRSS B 1977),
 and Bayes' rule the probability of each for a match.
 
@@ -32,7 +31,6 @@ from numpy.typing import NDArray
 
 from ruzhash_cv.core.families.base import Families
 from ruzhash_cv.core.kernels.weigh import estimate_shares, write_probabilities
-from ruzhash_cv.core.method.fits import noise_scales
 from ruzhash_cv.core.method.matches import MatchSet
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.sampling import Problem
@@ -44,8 +42,6 @@ from ruzhash_cv.foundation.arrays import Array, Mask, Rows
 MORE_THAN_HALF = 0.5 + 2.0**-20
 #: A guard: steps of EM, after which shares hardly change, and the pseudo-count of each share, in matches, so that none is 0.
 _N_STEPS, _PRIOR = 20, 0.1
-#: Steps to the noise scale of matches within three of it.
-_N_FITS = 3
 
 #: Matches whose probabilities are computed together: few enough to stay in the processor's cache.
 _BLOCK = 512
@@ -126,42 +122,15 @@ def probabilities_of(scene: Scene, matches: MatchSet, decoys: Array, holding: Ma
     if searched is not matches:
         of_searched = on_one_side(families.squared_residuals(scene, searched.data), scene, searched, families)
     has_tail = bool((matches.noise_factors == 1.0).all())
-    crowded, noise = in_crowds(scene, of_searched, of_decoys, searched.unit, families, parameters)
-    given = holding, crowded, has_tail, searched.unit, families, parameters
-    components = components_of(replace(scene, noise=noise), of_decoys, *given)
+    components = components_of(scene, of_decoys, holding, has_tail, searched.unit, families, parameters)
     shares = shares_of(of_searched, components, searched.weights, searched.noise_factors)
     return by_shares(of_matches, components, shares, matches.noise_factors)
-
-
-def in_crowds(
-    scene: Scene, squared: Array, decoys: Array, unit: float, families: Families, parameters: Parameters
-) -> tuple[Mask, Array]:
-    """Return which rigid motions (k,) have a crowd around their lines, by squared residuals (k, n), and noise scales (k,).
-
-    The noise scale is then that of the matches within three of it. Beyond these and within 18, twice the scale of the crowd, lies at
-    least the share `crowded_share` of the matches within 18, beside those that chance puts there by `decoys` (k, N), and 20 matches.
-    """
-    crowded, noise = np.zeros(len(scene), bool), scene.noise.copy()
-    for item in np.flatnonzero(~families.is_plane(scene)).tolist():
-        ranked, scale = np.sort(squared[item]), max(float(noise[item]), parameters.least_noise * unit)
-        for _ in range(_N_FITS):
-            within = int(np.searchsorted(ranked, (parameters.preference_cut * scale) ** 2, side="right"))
-            narrow = min(scale, float(noise_scales(ranked[None, :within], 1)[0]))
-            scale = max(narrow, parameters.least_noise * unit)
-        limits = np.square([parameters.preference_cut * scale, 18.0 * scale])
-        near, around = np.searchsorted(ranked, limits, side="right")
-        chance = np.count_nonzero(decoys[item] <= limits[1]) / max(decoys.shape[1], 1) * (len(ranked) - around)
-        least = max(parameters.crowded_share * (around - chance), parameters.neighbourhoods[1])
-        crowded[item] = around - near - chance > least
-        noise[item] = narrow if crowded[item] else noise[item]
-    return crowded, noise
 
 
 def components_of(
     scene: Scene,
     decoys: Array,
     holding: Mask,
-    crowded: Mask,
     has_tail: bool,
     unit: float,
     families: Families,
@@ -186,15 +155,13 @@ def components_of(
         # One decoy more, so that the share is never 0.
         anywhere = (1.0 + np.count_nonzero(decoys[item] <= widest**2)) / (1.0 + decoys.shape[1]) / volume
         # Matches of a structure as wide as the widest noise scale are not wider.
-        ratios = (1.0, 3.0, parameters.tail_scale) if has_tail and not crowded[scene.owners[item]] else (1.0, 3.0)
+        ratios = (1.0, 3.0, parameters.tail_scale) if has_tail else (1.0, 3.0)
         widest_scale = max(along, parameters.widest_scale * unit)
         wide = [min(ratio * along, widest_scale) for ratio in ratios]
         of_matches = [(ratio * across if motion >= 0 else w, w) for ratio, w in zip(ratios, wide, strict=True)]
         if motion >= 0:
             of_matches.append((across, parameters.relief_scale * unit))
         of_mismatches = [(crowd, crowd), (3.0 * crowd, 3.0 * crowd)]
-        if crowded[item] and 9.0 * along < crowd:
-            of_mismatches.append((9.0 * along, 9.0 * along))
         laws = [(True, *scales) for scales in of_matches if holding[item]] + [
             (False, *scales) for scales in of_mismatches
         ]

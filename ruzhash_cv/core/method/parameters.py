@@ -117,7 +117,6 @@ class Parameters:
     )
     core_share: float = _number(0.3, "least share of a plane's matches in its core", "share")
     crowd_share: float = _number(0.4, "least share of a plane's matches in a crowd around its core", "share")
-    crowded_share: float = _number(0.28, "least share of a crowd around the epipolar lines of a motion", "share")
     core_density: float = _number(6.0, "how many times denser the core of a plane is than what is around it")
     student_degrees: float = _number(4.0, "degrees of freedom of the Student distribution in the last fits")
 

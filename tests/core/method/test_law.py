@@ -81,18 +81,6 @@ def test_a_crowd_around_a_plane_makes_its_matches_less_probable() -> None:
     assert among.inlier_mask[250:].mean() < 0.15
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_crowd_around_epipolar_lines_is_no_tail_of_the_noise(seed: int) -> None:
-    """As many matches scatter by 4 px around the lines as lie on them."""
-    rng, n = np.random.default_rng(seed), 150
-    first = rng.uniform([0, 200], [1280, 960], (2 * n, 2))
-    off = np.repeat([0.0, 4.0], n) * rng.normal(size=2 * n)
-    second = first - np.column_stack([rng.uniform(60, 260, 2 * n), off]) + rng.normal(0.0, 0.4, (2 * n, 2))
-    mask = filter_points(*np.hsplit(np.vstack([np.hstack([first, second]), mismatches(100, seed)]), 2)).inlier_mask
-    assert mask[:n].mean() > 0.97
-    assert mask[: 2 * n][np.abs(off) > 4.0].mean() < 0.1
-
-
 @pytest.mark.parametrize("pose", [POSE, TURN], ids=["moved", "turned"])
 def test_near_misses_are_flagged(pose: Any) -> None:
     """A fifth of the matches of a wall, a floor and things before them is 6 to 20 px off."""
@@ -132,8 +120,8 @@ def test_a_surface_of_a_motion_has_a_component_of_relief_along_its_epipolar_line
     alone = Scene.of(models, np.ones(3), np.ones(3), np.array([0.5, 0.8, 0.8]))
     scene = replace(alone, owners=np.array([0, 0, 2]))
     decoys = np.random.default_rng(0).uniform(0.0, 500.0, (3, 200)) ** 2
-    given, none = (True, PARAMETERS.unit, families, PARAMETERS), np.zeros(3, bool)
-    structures, owners, across, along, _, coordinates = law.components_of(scene, decoys, np.ones(3, bool), none, *given)
+    given = PARAMETERS.unit, families, PARAMETERS
+    structures, owners, across, along, _, coordinates = law.components_of(scene, decoys, np.ones(3, bool), True, *given)
     true = coordinates > 0
     of_plane = true & (structures == 1)
     assert [coordinates[true & (structures == item)].tolist() for item in range(3)] == [[1] * 3, [2] * 4, [2] * 3]
@@ -142,11 +130,10 @@ def test_a_surface_of_a_motion_has_a_component_of_relief_along_its_epipolar_line
     np.testing.assert_allclose(np.column_stack([across, along])[of_plane], noise)
     assert (owners[of_plane] == 0).all()
     assert [int((true & (structures == item)).sum()) for item in range(3)] == [3, 4, 3]
-    without = law.components_of(scene, decoys, np.array([False, True, True]), np.arange(3) == 0, *given)
+    without = law.components_of(scene, decoys, np.array([False, True, True]), True, *given)
     assert not without[5][without[0] == 0].any()
-    # Mismatches of a motion in a crowd: around the lines by nine noise scales, too.
-    np.testing.assert_allclose(without[3][without[0] == 0], [9.0, 27.0, 4.5])
-    no_tail = law.components_of(scene, decoys, np.ones(3, bool), none, False, *given[1:])
+    assert (without[0] == 0).sum() == 2
+    no_tail = law.components_of(scene, decoys, np.ones(3, bool), False, *given)
     np.testing.assert_allclose(no_tail[2][(no_tail[0] == 1) & (no_tail[5] > 0)], [0.5, 1.5, 0.5])
 
 

@@ -66,14 +66,6 @@ def found_in_parts(seed: int) -> np.ndarray:
     return np.vstack([np.hstack(views(points, seed=seed, noise=2.0)), mismatches(200, seed)])
 
 
-def in_a_crowd(seed: int) -> np.ndarray:
-    """As many matches some pixels off the epipolar lines as on them."""
-    rng = np.random.default_rng(seed)
-    first = rng.uniform([0, 200], [1280, 960], (300, 2))
-    second = first - np.column_stack([rng.uniform(60, 260, 300), np.repeat([0.0, 4.0], 150) * rng.normal(size=300)])
-    return np.hstack([first, second]) + rng.normal(0, 0.3, (300, 4))
-
-
 @functools.cache
 def scenes() -> tuple[tuple[np.ndarray, np.ndarray], ...]:
     """Matches of planes and motions, of textures, of nothing, and more than are searched: on some of them each number matters.
@@ -100,7 +92,6 @@ def scenes() -> tuple[tuple[np.ndarray, np.ndarray], ...]:
         strips(60, [60, 4], n_contested=10)[0],  # neighbours are now of one and now of the other
         mismatches(300),
         two_planes(apart=False)[0],
-        in_a_crowd(0),
     ))  # fmt: skip
 
 
