@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ruzhash_cv import FilterResult, filtering
 from ruzhash_cv.core.forests.ruzhash import RuzHashForest
+from ruzhash_cv.core.method import evidence
 from ruzhash_cv.core.method.bending import STRAIGHT
 from ruzhash_cv.core.method.evidence import chosen_structures
 from ruzhash_cv.core.method.law import probabilities_of
@@ -46,9 +47,11 @@ def patched(functions: Replaced) -> Iterator[None]:
     modules = [module for name, module in sorted(sys.modules.items()) if name.startswith("ruzhash_cv.")]
     with ExitStack() as stack:
         for name, function in functions.items():
-            for module in modules:
-                if getattr(vars(module).get(name), "__module__", "").startswith("ruzhash_cv."):
-                    stack.enter_context(patch.object(module, name, function))
+            own = [of for of in modules if getattr(vars(of).get(name), "__module__", "").startswith("ruzhash_cv.")]
+            if not own:
+                raise AttributeError(f"no module of the package has a function {name}")
+            for module in own:
+                stack.enter_context(patch.object(module, name, function))
         yield
 
 
@@ -113,7 +116,7 @@ def counting_its_sample(squared: Any, unit: Any, parameters: Any, groups: Any, s
 
 def staying_wide(*given: Any) -> Any:
     """No structure is narrower by so many radii."""
-    with patched({"_N_NARROWER": 10**6}):
+    with patch.object(evidence, "_N_NARROWER", 10**6):
         return chosen_structures(*given)
 
 

@@ -155,22 +155,23 @@ def sign_of_other_cameras(estimate: Estimate, motion: int) -> str | None:
         estimate.probabilities[:, rows].sum(axis=1) for rows in (scene.owners == motion, scene.owners >= 0)
     )
     labels = np.where(of_motion > 0.0, motion, -1)
-    weighted, none = replace(matches, weights=matches.weights * np.minimum(of_motion, 1.0)), np.zeros((0, 9))
+    weighted = replace(matches, weights=matches.weights * np.minimum(of_motion, 1.0))
     # The members of a motion that is wrong are few of the true matches: what belongs to no other motion counts.
     counted = replace(matches, weights=matches.weights * (1.0 - np.minimum(of_any - of_motion, 1.0)))
 
-    def explained(family: TwoViewFamily, models: Array) -> Array:
-        """Squared residuals (n,) to the likeliest of models, or of samples if there are none."""
-        if len(models) == 0:
-            models, _, near = refined_samples(none, labels, weighted, family, parameters, np.random.default_rng(0))
+    def explained(family: TwoViewFamily, models: Array, is_sampled: bool) -> Array:
+        """Squared residuals (n,) to the likeliest of models and, if it is sampled, of samples."""
+        if is_sampled:
+            models, _, near = refined_samples(models, labels, weighted, family, parameters, np.random.default_rng(0))
             models = models[np.argsort(-log_likelihoods(near, weighted.weights, matches.unit, 1))[:1]]
         refined, _ = refine(family, models, counted, np.full(len(models), matches.unit), parameters)
         return np.asarray(family.squared_residuals(matches.data, refined).min(axis=0, initial=np.inf))
 
-    of_any_camera = explained(FAMILIES["fundamental"], none)
+    own = scene.matrices[[motion] if not is_plane else []]
+    of_any_camera = explained(FAMILIES["fundamental"], own, True)
     # The motion's matrix is the likeliest essential one as a rule: samples are drawn only if it gives reason to warn.
-    for models in (none if is_plane else scene.matrices[[motion]], none):
-        given, n = explained(RAY_FAMILIES["essential"], models), float(weighted.weights.sum())
+    for is_sampled in (True,) if is_plane else (False, True):
+        given, n = explained(RAY_FAMILIES["essential"], own, is_sampled), float(weighted.weights.sum())
         reason = _sign_of_likelier(given, of_any_camera, counted.weights, n, estimate)
         if reason is None:
             return None

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from ruzhash_cv.core.families.linear import homogeneous
+from ruzhash_cv.core.families.linear import cross_matrix, homogeneous
 from ruzhash_cv.foundation.arrays import Array
 
 #: Degrees of freedom of Student's law.
 _DEGREES = 4.0
 #: Pixels: the error that matches of one part of the images share, of cameras, lenses or surfaces; and the number of such parts.
 _SHARED, _N_PATCHES = 0.07, 30.0
+#: What rotations about the three axes change a vector by, for a small angle.
+_TURNS = np.array([cross_matrix(axis) for axis in np.eye(3)])
 #: However many matches a pair has, their noise averages out as that of so many independent ones at most.
 _INDEPENDENT = 500.0
 
@@ -24,14 +26,12 @@ def deviations(
     """
     rays = homogeneous(data)
     across = np.linalg.svd(translation[None])[2][1:]
-    turns = [_crossed(translation, _crossed(turn, rotation)) for turn in np.eye(3)]
-    steps = [_crossed(step, rotation) for step in across]
-    essential = _crossed(translation, rotation)
+    essential, *steps = (cross_matrix(vector) @ rotation for vector in (translation, *across))
+    turns = cross_matrix(translation) @ _TURNS @ rotation
     to2, to1 = essential @ rays[:3], essential.T @ rays[3:]
     length = np.sqrt(np.square([to2, to1]).sum(axis=(0, 1)))
-    residuals = (rays[3:] * to2).sum(
-        axis=0
-    ) / length  # Sampson distances: small, so that changes of their length are nothing
+    # Sampson distances: small, so that changes of their length are nothing.
+    residuals = (rays[3:] * to2).sum(axis=0) / length
     gradients = (rays[3:] * (np.array([*turns, *steps]) @ rays[:3])).sum(axis=1) / length
     covariance = _covariance(residuals[None], gradients[:, None], weights, noise, pixel)
     return _degrees(covariance[:3, :3]), _degrees(covariance[3:, 3:])
@@ -43,13 +43,8 @@ def deviation_of_turn(rotation: Array, data: Array, weights: Array, noise: float
     turned, reach = rotation @ rays[:3], np.sqrt(np.square(rays).sum(axis=0))
     # The three parts of the vector between rays, each of which has its share of it.
     residuals = np.cross(turned, rays[3:], axis=0) / reach
-    gradients = [np.cross(_crossed(turn, turned), rays[3:], axis=0) / reach for turn in np.eye(3)]
-    return _degrees(_covariance(residuals, np.array(gradients), weights, noise, pixel))
-
-
-def _crossed(vector: Array, columns: Array) -> Array:
-    """Return the cross products of a vector and columns (3, n)."""
-    return np.cross(vector, columns.T).T
+    gradients = np.cross(_TURNS @ turned, rays[3:], axisa=1, axisb=0).swapaxes(1, 2) / reach
+    return _degrees(_covariance(residuals, gradients, weights, noise, pixel))
 
 
 def _degrees(covariance: Array) -> float:

@@ -43,6 +43,12 @@ def in_columns(data: Array) -> Array:
     return homogeneous(data) if has_rays(data) else np.ascontiguousarray(data.T)
 
 
+def cross_matrix(vector: Array) -> Array:
+    """Return [v]_x (3, 3), the matrix of cross products with a vector."""
+    x, y, z = vector.tolist()
+    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+
+
 def directions(rays: Array) -> Array:
     """Return rays of length 1."""
     return np.asarray(rays / np.linalg.norm(rays, axis=-1, keepdims=True))

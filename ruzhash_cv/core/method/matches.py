@@ -11,6 +11,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ruzhash_cv.core.families.linear import has_rays, homogeneous
 from ruzhash_cv.core.kernels.weigh import follow_leaders
 from ruzhash_cv.foundation.arrays import COORDINATES, RAYS1, Array, Mask, Rows, cached
 from ruzhash_cv.foundation.validation import largest_coordinate
@@ -198,6 +199,18 @@ class MatchSet:
     def shares(self) -> Array:
         """The share (n,) that each has in its duplicate group."""
         return np.asarray(1.0 / np.bincount(self.groups)[self.groups])
+
+    @cached
+    def points(self) -> Array:
+        """Both points, or rays, in homogeneous coordinates (6, n)."""
+        return homogeneous(self.data)
+
+    @cached
+    def image(self) -> Array:
+        """Least and largest coordinates (2, 2) of the second points. A camera of rays may see in every direction."""
+        if has_rays(self.data):
+            return np.array([[-np.inf, -np.inf], [np.inf, np.inf]])
+        return np.array([self.points[3:5].min(axis=1), self.points[3:5].max(axis=1)])
 
     @cached
     def along_x(self) -> Rows:

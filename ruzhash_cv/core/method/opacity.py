@@ -47,6 +47,11 @@ class Opacity:
         """Which matches (n,) are off the surfaces."""
         return self.labels < 0
 
+    @cached
+    def columns(self) -> Array:
+        """Columns (n, 2) of ones: matches off the surfaces, and those of these that contradict planes."""
+        return np.array([self.off, self.contradict], np.float64).T
+
     @classmethod
     def of(cls, surfaces: Scene, matches: MatchSet, families: Families, parameters: Parameters) -> Opacity:
         """Return it for matches and surfaces.
@@ -71,9 +76,8 @@ class Opacity:
 
     def are_slips(self, squared: Array, reach: float, parameters: Parameters) -> Mask:
         """Return of which models (m,) the matches off surfaces are slips, from squared residuals (m, n)."""
-        near = squared <= reach**2
-        n_false = np.count_nonzero(near[:, self.contradict], axis=1) - self.chances[self.contradict].sum()
-        n_off = np.count_nonzero(near[:, self.off], axis=1)
+        n_off, n_false = ((squared <= reach**2) @ self.columns).T
+        n_false -= self.chances @ self.contradict
         few = (n_false <= PARALLAX_SIZE) | (n_off > np.count_nonzero(~self.off))
         return np.asarray(~few & (n_false >= parameters.slip_share * n_off))
 

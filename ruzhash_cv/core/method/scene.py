@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -58,9 +58,10 @@ class Scene(Models):
 
     def take(self, rows: NDArray[Any]) -> Scene:
         """Return some of the models, in this order; of one whose motion is left out the owner is -1."""
-        taken, numbers = super().take(rows), np.full(len(self) + 1, -1)
-        numbers[:-1][rows] = np.arange(len(taken))
-        return replace(taken, owners=numbers[taken.owners])
+        columns, numbers = [column[rows] for column in vars(self).values()], np.full(len(self) + 1, -1)
+        numbers[:-1][rows] = np.arange(len(columns[0]))
+        columns[-1] = numbers[columns[-1]]
+        return Scene(*columns)
 
 
 def held_by(structures: Structures | Scene, matches: MatchSet, families: Families) -> Mask:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ruzhash_cv.core.families.base import Families, Models
-from ruzhash_cv.core.families.linear import has_rays, homogeneous
+from ruzhash_cv.core.families.linear import homogeneous
 from ruzhash_cv.core.kernels.rays import remove_beyond
 from ruzhash_cv.core.method.matches import MatchSet
 from ruzhash_cv.foundation.arrays import Array
@@ -26,15 +26,11 @@ def on_one_side(
     bent = np.flatnonzero(~families.is_plane(models))
     if families.motion_id is None or len(bent) == 0 or len(matches) == 0:
         return squared
-    points, matrices = homogeneous(matches.data), np.ascontiguousarray(models.matrices[bent])
-    # A lens that sees less than half of the directions has no row beyond an epipole outside of its image.
-    image = np.array([[-np.inf, -np.inf], [np.inf, np.inf]])
-    if not has_rays(matches.data):
-        image = np.array([points[3:5].min(axis=1), points[3:5].max(axis=1)])
+    points, matrices = matches.points, np.ascontiguousarray(models.matrices[bent])
     squared, others = squared.copy(), points
     voting = removed = squared[bent]
     if data is not None and data is not matches.data:
         others, voting = homogeneous(data), families[families.motion_id].squared_residuals(matches.data, matrices)
-    remove_beyond(points, matches.weights, voting, matches.unit**2, matrices, image, others, removed)
+    remove_beyond(points, matches.weights, voting, matches.unit**2, matrices, matches.image, others, removed)
     squared[bent] = removed
     return squared

@@ -17,7 +17,7 @@ import numpy as np
 
 from ruzhash_cv.core.families.base import Models, Residuals
 from ruzhash_cv.core.families.epipolar import PARALLAX_SIZE
-from ruzhash_cv.core.families.linear import has_rays, homogeneous
+from ruzhash_cv.core.families.linear import cross_matrix, has_rays, homogeneous
 from ruzhash_cv.core.families.weighting import student
 from ruzhash_cv.core.kernels.planes import choose_planes, fit_planes, write_plane_equations, write_planes_through
 from ruzhash_cv.core.method.fits import noise_scales, refine
@@ -179,8 +179,8 @@ class PlaneEquations:
     def of(cls, motion: Array, data: Array) -> PlaneEquations:
         """Return the equations of rows (n, d) for a motion (9,)."""
         points, fundamental = homogeneous(data), motion.reshape(3, 3)
-        x, y, z = epipole = np.linalg.svd(fundamental.T)[2][-1].copy()
-        matrix = (np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]]) @ fundamental).reshape(9)
+        epipole = np.linalg.svd(fundamental.T)[2][-1].copy()
+        matrix = (cross_matrix(epipole) @ fundamental).reshape(9)
         numbers = np.empty((2, len(data)))
         write_plane_equations(points, 3 if has_rays(data) else 2, matrix, epipole, numbers)
         return cls(points, numbers, matrix, epipole)
