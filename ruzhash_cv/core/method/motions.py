@@ -27,7 +27,7 @@ from ruzhash_cv.core.method.fits import balanced, log_likelihoods, ranking_costs
 from ruzhash_cv.core.method.matches import floored
 from ruzhash_cv.core.method.opacity import Opacity, interleaved
 from ruzhash_cv.core.method.parameters import Parameters
-from ruzhash_cv.core.method.proofs import proofs
+from ruzhash_cv.core.method.proofs import parallax_gains, proofs, relief_gains, seen_candidates
 from ruzhash_cv.core.method.sampling import Problem, draw_samples
 from ruzhash_cv.core.method.scene import Scene, on_surfaces
 from ruzhash_cv.core.method.search import EXPLAINED, Tried
@@ -93,9 +93,7 @@ def find_motions(
         of_all = of_rows.without_slips(of_all, unit, parameters)
         order = np.argsort(ranking_costs(of_all, drawing, unit, parameters), kind="stable")
         best = models[order[: parameters.n_refits // 2]]
-        if is_lone and not might_move(
-            Models.of_family(best, family_id), left, labels, tried.n, surfaces, weights, problem
-        ):
+        if is_lone and not might_move(Models.of_family(best, family_id), left, labels, surfaces, weights, problem):
             compared.append(best)
             break
         # Refine.
@@ -166,14 +164,13 @@ def own_matrices(labels: Rows, problem: Problem, rng: np.random.Generator) -> Ar
     return own
 
 
-def might_move(
-    proposed: Models, left: Mask, labels: Rows, n_searched: int, plane: Scene, weights: Array, problem: Problem
-) -> bool:
+def might_move(proposed: Models, left: Mask, labels: Rows, plane: Scene, weights: Array, problem: Problem) -> bool:
     """Return whether any matrix has evidence beside a lone plane as it is proposed, whatever a motion costs."""
-    holds, free = np.ones((len(proposed), 1), bool), replace(problem.parameters, motion_cost=0.0)
-    given = (n_searched, problem.parameters.plane_samples), plane, np.zeros((1, 1), bool), weights
-    _, evidences = proofs(proposed, holds, left, labels, *given, problem._replace(parameters=free))
-    return bool((evidences > 0.0).any())
+    given, n_tried = seen_candidates(proposed, problem), problem.parameters.plane_samples
+    if (parallax_gains(given, plane, left, weights, n_tried, problem, 0.0) > 0.0).any():
+        return True
+    relief = relief_gains(given, plane, np.flatnonzero(left & (labels == 0)), weights, problem)
+    return bool((relief > np.log(n_tried)).any())
 
 
 def held_by_motions(

@@ -61,7 +61,7 @@ def proofs(
         items, plane = np.flatnonzero(strongest == number), surfaces.take(np.array([number]))
         holding, of_plane = given.take(items), np.flatnonzero(left & (labels == number))
         beside = left & ~on_surfaces(copies[number], labels, False)
-        parallax = parallax_gains(holding, plane, beside, weights, n_tried, problem)
+        parallax = parallax_gains(holding, plane, beside, weights, n_tried, problem, parameters.motion_cost)
         relief = relief_gains(holding, plane, of_plane, weights, problem) - np.log(n_tried)
         gains = np.maximum(parallax, 0.0) + np.maximum(relief, 0.0)
         evidences[items] = np.where(gains > parameters.motion_cost, gains + plane.evidences[0], -np.inf)
@@ -69,11 +69,11 @@ def proofs(
 
 
 def parallax_gains(
-    motions: Candidates, plane: Scene, left: Mask, weights: Array, n_tried: int, problem: Problem
+    motions: Candidates, plane: Scene, left: Mask, weights: Array, n_tried: int, problem: Problem, enough: float
 ) -> Array:
     """Return -ln NFA (m,) of motions among matches that are `left` (n,), those off a plane that the motions hold.
 
-    Surfaces are connected: matches near a plane are used first, those further off only if the first show no motion.
+    Surfaces are connected: matches near a plane are used first, those further off only if none has `enough` by the first.
     """
     matches, _, families, parameters = problem
     family, gains = cast(MotionFamily, families[motions.family_ids[0]]), np.full(len(motions), -np.inf)
@@ -82,7 +82,7 @@ def parallax_gains(
     beyond = max(1.0, parameters.preference_cut * float(plane.noise[0]) / matches.unit)
     for reach in (parameters.preference_limit, np.inf):
         off = left & (distances > beyond) & (distances <= reach)
-        if off.any() and not (gains > parameters.motion_cost).any():
+        if off.any() and not (gains > enough).any():
             ratios = np.minimum(1.0, np.sqrt(2.0) * parameters.radii[:, None] / distances[off])
             share = 2.0 / np.pi * np.arcsin(ratios) @ weights[off] / max(weights[off].sum(), 1e-300)
             given = np.where(off, weights, 0.0), family.parallax_size, n_tried, problem, share
