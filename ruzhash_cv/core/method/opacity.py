@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ruzhash_cv.core.families.base import Families
 from ruzhash_cv.core.families.epipolar import PARALLAX_SIZE
@@ -48,9 +49,9 @@ class Opacity:
         return self.labels < 0
 
     @cached
-    def columns(self) -> Array:
+    def columns(self) -> NDArray[np.float32]:
         """Columns (n, 2) of ones: matches off the surfaces, and those of these that contradict planes."""
-        return np.array([self.off, self.contradict], np.float64).T
+        return np.array([self.off, self.contradict], np.float32).T
 
     @classmethod
     def of(cls, surfaces: Scene, matches: MatchSet, families: Families, parameters: Parameters) -> Opacity:
@@ -76,14 +77,17 @@ class Opacity:
 
     def are_slips(self, squared: Array, reach: float, parameters: Parameters) -> Mask:
         """Return of which models (m,) the matches off surfaces are slips, from squared residuals (m, n)."""
-        n_off, n_false = ((squared <= reach**2) @ self.columns).T
+        # Single precision is exact here: counts are far below 2^24.
+        n_off, n_false = ((squared <= reach**2) @ self.columns).T.astype(np.float64)
         n_false -= self.chances @ self.contradict
         few = (n_false <= PARALLAX_SIZE) | (n_off > np.count_nonzero(~self.off))
         return np.asarray(~few & (n_false >= parameters.slip_share * n_off))
 
     def without_slips(self, squared: Array, reach: float, parameters: Parameters) -> Array:
         """Return squared residuals (m, n) of models, which become infinite for matches off surfaces where these are slips."""
-        squared[np.ix_(self.are_slips(squared, reach, parameters), self.off)] = np.inf
+        slips = np.flatnonzero(self.are_slips(squared, reach, parameters))
+        if len(slips):
+            squared[np.ix_(slips, self.off)] = np.inf
         return squared
 
 
