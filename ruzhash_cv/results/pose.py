@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ruzhash_cv.core.families.epipolar import PARALLAX_SIZE, EssentialMatrices, as_essential, essentials_of_planes
-from ruzhash_cv.core.families.linear import homogeneous
+from ruzhash_cv.core.families.linear import cross_matrix, crossed, homogeneous
 from ruzhash_cv.core.families.poses import placed
 from ruzhash_cv.core.method.estimate import Estimate
 from ruzhash_cv.core.method.fits import log_likelihoods, refine, refined_samples
@@ -96,7 +96,7 @@ class Placed:
     @property
     def essential(self) -> Array:
         """The essential matrix (1, 9)."""
-        return np.asarray(np.cross(self.translation, self.rotation.T).T.reshape(1, 9))
+        return np.asarray((cross_matrix(self.translation) @ self.rotation).reshape(1, 9))
 
 
 def pose_of_motion(
@@ -204,12 +204,6 @@ def unit_rays(data: Array) -> tuple[Array, Array]:
     rays = homogeneous(data)
     first, second = (side / np.sqrt(np.square(side).sum(axis=0)) for side in (rays[:3], rays[3:]))
     return first, second
-
-
-def crossed(first: Array, second: Array) -> Array:
-    """Return cross products (3, n)."""
-    (x, y, z), (u, v, w) = first, second
-    return np.array([y * w - z * v, z * u - x * w, x * v - y * u])
 
 
 def _angles(placed: Placed, first: Array, second: Array) -> Array:

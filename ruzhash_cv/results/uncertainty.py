@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ruzhash_cv.core.families.linear import cross_matrix, homogeneous
+from ruzhash_cv.core.families.linear import cross_matrix, crossed, homogeneous
 from ruzhash_cv.foundation.arrays import Array
 
 #: Degrees of freedom of Student's law.
@@ -42,9 +42,8 @@ def deviation_of_turn(rotation: Array, data: Array, weights: Array, noise: float
     rays = homogeneous(data)
     turned, reach = rotation @ rays[:3], np.sqrt(np.square(rays).sum(axis=0))
     # The three parts of the vector between rays, each of which has its share of it.
-    residuals = np.cross(turned, rays[3:], axis=0) / reach
-    gradients = np.cross(_TURNS @ turned, rays[3:], axisa=1, axisb=0).swapaxes(1, 2) / reach
-    return _degrees(_covariance(residuals, gradients, weights, noise, pixel))
+    residuals, *gradients = (crossed(vectors, rays[3:]) / reach for vectors in (turned, *(_TURNS @ turned)))
+    return _degrees(_covariance(residuals, np.array(gradients), weights, noise, pixel))
 
 
 def _degrees(covariance: Array) -> float:
@@ -64,9 +63,11 @@ def _covariance(residuals: Array, gradients: Array, weights: Array, noise: float
     ratios = squares.sum(axis=0) / (_DEGREES * max(noise, 1e-300) ** 2)
     by_law, curvatures = weights / (1.0 + ratios), weights * (1.0 - ratios) / (1.0 + ratios) ** 2
     p, n = len(gradients), float(by_law.sum())
-    information = np.einsum("akn,bkn,n->ab", gradients, gradients, curvatures)
     squares = squares * (1.0 + n / _INDEPENDENT) + (_SHARED * pixel) ** 2 * n / _N_PATCHES
-    spread = np.einsum("akn,bkn,kn,n->ab", gradients, gradients, squares, by_law**2)
+    information, spread = (
+        (gradients * factors).reshape(p, -1) @ gradients.reshape(p, -1).T
+        for factors in (curvatures, squares * by_law**2)
+    )
     if n <= p or not np.linalg.cond(information) < 1e12:
         return np.full((p, p), np.inf)
     inverse = np.linalg.inv(information)

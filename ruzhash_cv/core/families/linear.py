@@ -49,6 +49,12 @@ def cross_matrix(vector: Array) -> Array:
     return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
 
 
+def crossed(first: Array, second: Array) -> Array:
+    """Return cross products (3, n)."""
+    (x, y, z), (u, v, w) = first, second
+    return np.array([y * w - z * v, z * u - x * w, x * v - y * u])
+
+
 def directions(rays: Array) -> Array:
     """Return rays of length 1."""
     return np.asarray(rays / np.linalg.norm(rays, axis=-1, keepdims=True))
