@@ -288,6 +288,7 @@ def test_a_result_without_structures_says_why() -> None:
         ("at least 8 are needed: all points are the same", np.full((60, 2), 5.0), np.full((60, 2), 7.0)),
         (f"lie within {small:.3g} units; if the unit is not the pixel, give `pixel`", points / 500, points / 500),
         ("the points of the first image lie on a line", line, others),
+        ("the points of the first image lie on a line", line, line),
         ("the points of the second image lie on a line", others, line),
         ("the points of the first image are all the same", np.full((60, 2), 5.0), others),
         ("the points of the second image are all the same", others, np.full((60, 2), 5.0)),

@@ -218,6 +218,15 @@ def test_a_few_exact_points_give_the_matrix_as_opencv_does(find: Finder, n: int)
         assert find_homography(points1, points2)[1].sum() >= 4
 
 
+@pytest.mark.parametrize("n", [4, 9, 50])
+def test_points_on_a_line_have_no_matrix(n: int) -> None:
+    points = np.linspace(0.0, 300.0, n)[:, None] * [0.8, 0.6] + 20.0
+    for find in (find_homography, find_fundamental_matrix):
+        for moved in (points, points + 5.0, 1.1 * points):
+            model, mask = find(points, moved)
+            assert model is None and not mask.any(), (find, n)
+
+
 def all_pairs(points1: np.ndarray, points2: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.repeat(points1, len(points2), axis=0), np.tile(points2, (len(points1), 1))
 
