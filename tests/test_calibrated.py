@@ -383,6 +383,17 @@ def test_matches_are_filtered_without_cameras_that_do_not_fit(model: Any) -> Non
             assert result.camera_pose(image_size=(1200, 900)).camera is not None
 
 
+def test_cameras_in_millimetres_are_warned_of_and_left_out_of_the_filter() -> None:
+    points = on_plane(WALL, 200, np.random.default_rng(0), 0.4, 1.2)
+    K1, K2 = (camera * [[0.006, 1.0, 1.0], [1.0, 0.006, 1.0], [1.0, 1.0, 1.0]] for camera in (CAMERA1, CAMERA2))
+    with pytest.warns(UserWarning) as caught:  # noqa: PT030
+        result = filter_points(*views(points, noise=0.3), cameras=(K1, K2))
+    of_focal_length, of_misfit = (str(each.message) for each in caught)
+    assert of_focal_length.startswith("the first camera sees more than 147 degrees")
+    assert of_misfit.endswith("The matches were filtered without cameras.")
+    assert result.motions[0].kind == "fundamental"
+
+
 @pytest.mark.parametrize("factor", [0.5, 1.0, 1.5])
 def test_cameras_of_another_image_size_are_warned_of(factor: float) -> None:
     """Before the filter, after it, and in OpenCV's form."""
