@@ -291,6 +291,8 @@ def two_view_geometry(result: FilterResult, matches: Matches, *, only_strongest:
 
     Raises
     ------
+    IndexError
+        A kept match has an index below 0 or of more than 32 bits.
     TypeError, ValueError
         An argument is not of a form above; the message names it and what arrived.
 
@@ -322,5 +324,8 @@ def two_view_geometry(result: FilterResult, matches: Matches, *, only_strongest:
         else:
             models = {"F": motion.fundamental}
     # COLMAP wants every match once.
-    inliers = np.unique(indices[chosen], axis=0).astype(np.uint32)
-    return pycolmap.TwoViewGeometry(config=config, inlier_matches=inliers, **models)
+    inliers = np.unique(indices[chosen], axis=0)
+    outside = inliers[(inliers < 0) | (inliers > np.iinfo(np.uint32).max)]
+    if len(outside):  # would become other keypoints
+        raise IndexError(f"`matches` must hold indices of keypoints, got {outside[0]}")
+    return pycolmap.TwoViewGeometry(config=config, inlier_matches=inliers.astype(np.uint32), **models)

@@ -155,6 +155,9 @@ def test_nothing_kept_is_degenerate_and_matches_come_in_any_form() -> None:
         colmap.two_view_geometry(result, matches[:3])
     with pytest.raises(TypeError, match="`result` must be a FilterResult, got ndarray"):
         colmap.two_view_geometry(result.inlier_mask, matches)
+    for shift in (-30, 2**33):
+        with pytest.raises(IndexError, match=f"`matches` must hold indices of keypoints, got {shift}"):
+            colmap.two_view_geometry(filter_points(points, points + 7.0), np.stack([np.arange(40) + shift] * 2, axis=1))
 
 
 def test_pairs_of_few_inliers_or_little_evidence_are_left_out(database: Path, tmp_path: Path) -> None:
