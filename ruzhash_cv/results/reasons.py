@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 
 import numpy as np
@@ -31,6 +34,7 @@ _N_TRIANGLES = 64
 _UNCERTAIN = 0.1
 #: How many times likelier each match is with any cameras, beyond what a motion costs, if the given ones do not fit.
 _LIKELIER = 1.5
+_HELD: ContextVar[list[str] | None] = ContextVar("_HELD", default=None)
 
 
 def why_too_few(matches: MatchSet, pixels: tuple[float, float]) -> str:
@@ -80,9 +84,23 @@ def why_nothing_is_kept(keep: Mask, n_structures: int, false_discovery_rate: flo
     return "all matches that belong to a structure did not move, and `keep_stationary` is False"
 
 
+@contextmanager
+def held_warnings() -> Iterator[list[str]]:
+    """Collect the messages of `warn` within the block, in this thread, in place of warning."""
+    messages: list[str] = []
+    token = _HELD.set(messages)
+    try:
+        yield messages
+    finally:
+        _HELD.reset(token)
+
+
 def warn(message: str | None) -> None:
     """Warn in the line that called the package; Python shows one message once for each such line."""
     if message is None:
+        return
+    if (held := _HELD.get()) is not None:
+        held.append(message)
         return
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] == "ruzhash_cv":

@@ -589,6 +589,18 @@ def test_cameras_are_known_by_a_prior_or_by_the_caller(database: Path, prior: bo
     assert [int(item.config) for item in geometries(database).values()] == [2 if known else 3] * 2
 
 
+def test_pairs_with_doubtful_cameras_are_named(database: Path, capfd: Captured) -> None:
+    with pycolmap.Database.open(with_pairs(database, (1, 2), (1, 3))) as db:
+        camera = db.read_all_cameras()[0]
+        camera.params = [60.0, 400.0, 300.0]
+        db.update_camera(camera)
+    report = database.with_name("report.csv")
+    assert cli.main(["colmap", str(database), "--calibrated", "--n-jobs", "1", "--report", str(report)]) == 0
+    doubt = "the first camera sees more than 147 degrees: is its focal length, 60, in pixels?"
+    assert capfd.readouterr().err.splitlines() == [f"view1.jpg and view{number}.jpg: {doubt}" for number in (2, 3)]
+    assert all(row["reason"].endswith(doubt) for row in rows_of(report))
+
+
 def test_a_camera_that_cannot_be_one_is_told_for_its_pairs(database: Path) -> None:
     with pycolmap.Database.open(database) as db:
         camera = db.read_all_cameras()[0]
