@@ -37,18 +37,31 @@ _LIKELIER = 1.5
 _HELD: ContextVar[list[str] | None] = ContextVar("_HELD", default=None)
 
 
-def why_too_few(matches: MatchSet, pixels: tuple[float, float]) -> str:
-    """Say why the matches are too few: there are few, they are all the same, or their unit is not the pixel."""
+def why_too_few(matches: MatchSet, pixels: tuple[float, float], rows: Array, ratio: float | None) -> str:
+    """Say why the matches are too few: there are few, they are all the same, or their unit is not the pixel.
+
+    `rows` (n, 4) are the points as they were given, NaN where the ratio test or the caller left out a match.
+    """
     reason = f"{matches.n_groups} distinct {'match' if matches.n_groups == 1 else 'matches'}, at least {MIN_MATCHES} are needed"
     if len(matches) == 0 < len(matches.finite):
-        largest = f"{largest_coordinate(min(pixels)):.3g}"
-        relative = "" if pixels == (1.0, 1.0) else f" with `pixel` {min(pixels):.3g}"
-        return f"{reason}: no row has a match of finite coordinates below {largest}{relative}"
+        return f"{reason}: {_why_none(pixels, rows, ratio)}"
     if len(matches) == 1 < len(matches.where):
         return f"{reason}: all points are the same"
     if len(matches) >= MIN_MATCHES:
         return f"{reason}: {_units(matches)}"
     return reason
+
+
+def _why_none(pixels: tuple[float, float], rows: Array, ratio: float | None) -> str:
+    """Say why no row is a match: it was left out, has no coordinates in an image, or no ray of the cameras."""
+    if np.isnan(rows).all():
+        return "no row has a match" if ratio is None else f"all {len(rows)} rows fail `ratio` {ratio:g}"
+    largest, relative = [largest_coordinate(pixel) for pixel in pixels], f" with `pixel` {min(pixels):.3g}"
+    if (np.abs(rows) < np.repeat(largest, 2)).all(axis=1).any():
+        return f"at every match, `cameras` have no ray, or at least {min(largest):.3g} pixels per radian"
+    return (
+        f"no row has a match of finite coordinates below {min(largest):.3g}{relative if pixels != (1.0, 1.0) else ''}"
+    )
 
 
 def _units(matches: MatchSet) -> str:
