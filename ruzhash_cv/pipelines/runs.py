@@ -107,12 +107,12 @@ def run(
             if failed:
                 left_out[source.names_of(pair)] = str(result.reason)
         # The report comes first: if the run is killed in between, the next one drops these rows and does their pairs again.
-        report.add(rows)
-        if pages is not None:
-            for (pair, result, failed, _), reason in zip(batch, reasons, strict=True):
-                sizes = source.size_of(pair, 0), source.size_of(pair, 1)
-                pages.add(source.names_of(pair), None if failed else source.points(pair), result, sizes, reason)
-        source.write(entries)
+        with report.added(rows):
+            if pages is not None:
+                for (pair, result, failed, _), reason in zip(batch, reasons, strict=True):
+                    sizes = source.size_of(pair, 0), source.size_of(pair, 1)
+                    pages.add(source.names_of(pair), None if failed else source.points(pair), result, sizes, reason)
+            source.write(entries)
     seconds = time.perf_counter() - since
     not_shown = {} if pages is None else pages.not_shown
     return Summary(len(pairs), skipped, kept, n_matches, n_inliers, seconds, left_out, doubtful, not_shown)

@@ -499,9 +499,10 @@ def test_an_unreadable_pair_is_named_and_the_others_are_done(database: Path, exp
 def test_a_full_disk_is_told_before_a_batch_is_written(database: Path, capfd: Captured, monkeypatch: Patch) -> None:
     free = iter([2**30, 2**30, 2**10])
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=next(free)))
-    said = refusal(["colmap", str(database), "--n-jobs", "1", "--batch-size", "4"], capfd)
+    report = database.with_name("report.csv")
+    said = refusal(["colmap", str(database), "--n-jobs", "1", "--batch-size", "4", "--report", str(report)], capfd)
     assert "less than 64 MB are left on its disk" in said
-    assert len(geometries(database)) == 8
+    assert len(geometries(database)) == len(rows_of(report)) == 8
 
 
 def test_failed_close_is_reported_and_not_repeated() -> None:
