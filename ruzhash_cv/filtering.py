@@ -91,6 +91,8 @@ def filter_matches(
 
     Raises
     ------
+    IndexError
+        An index of `matches` points outside its keypoints.
     TypeError, ValueError
         An argument is not of a form above; the message names it and what arrived.
 
@@ -186,6 +188,8 @@ def filter_points(
 
     Raises
     ------
+    IndexError
+        An index of `matches` points outside its keypoints.
     TypeError, ValueError
         An argument is not of a form above; the message names it and what arrived.
 
