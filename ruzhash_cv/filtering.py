@@ -49,6 +49,7 @@ class Options:
     keep_stationary: bool = True
     cameras: Cameras | None = None
     sizes: tuple[Array, Array] | None = None
+    ratio: float | None = None  # that the rows without a match failed
     misfit: Cameras | None = None  # cameras that do not fit the matches: poses alone are by them
 
 
@@ -90,6 +91,8 @@ def filter_matches(
 
     Raises
     ------
+    IndexError
+        An index of `matches` points outside its keypoints.
     TypeError, ValueError
         An argument is not of a form above; the message names it and what arrived.
 
@@ -185,6 +188,8 @@ def filter_points(
 
     Raises
     ------
+    IndexError
+        An index of `matches` points outside its keypoints.
     TypeError, ValueError
         An argument is not of a form above; the message names it and what arrived.
 
@@ -213,7 +218,7 @@ def filter_points(
     if false_discovery_rate is not None:
         false_discovery_rate = check_real(false_discovery_rate, "false_discovery_rate", above=0.0, below=1.0)
     keep_stationary = check_bool(keep_stationary, "keep_stationary")
-    options = Options(threshold, false_discovery_rate, as_pixels(pixel), keep_stationary, seen, pairs.sizes)
+    options = Options(threshold, false_discovery_rate, as_pixels(pixel), keep_stationary, seen, pairs.sizes, ratio)
     parameters, attempts, sign = with_effort(confidence, max_iters), [(families, options)], None
     if seen is not None and model == "auto":
         attempts.append((families_of(model), replace(options, cameras=None, misfit=seen)))
@@ -265,7 +270,8 @@ def run(
     sight = None if options.cameras is None else sight_of(points1, points2, options.cameras, largest)
     matches = MatchSet.of(points1, points2, parameters.unit * pixels[1], sight, pixels, options.sizes)
     if matches.n_groups < reasons.MIN_MATCHES:
-        return _result(Estimate.nothing(matches, families, parameters), options, reasons.why_too_few(matches, pixels))
+        why = reasons.why_too_few(matches, pixels, np.hstack([points1, points2]), options.ratio)
+        return _result(Estimate.nothing(matches, families, parameters), options, why)
     estimated = estimate(matches, families, parameters, rng)
     tried = estimated.tried
     reason = None if len(estimated.scene) or tried is None else reasons.why_nothing(matches, pixels, tried.n_models)

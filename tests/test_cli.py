@@ -130,6 +130,16 @@ def test_filter_says_why_too_few_matches_decide_nothing(tmp_path: Path, capsys: 
         assert arrays["motions"].shape == arrays["planes"].shape == (0, 3, 3)
 
 
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+def test_a_closed_output_is_written_to_by_nobody(monkeypatch: Patch, capsys: Captured, name: str) -> None:
+    """Python has None in place of a stream that the shell closed, `>&-`."""
+    monkeypatch.setattr(sys, name, None)
+    assert cli.main(["filter", "no_such_file.jpg", "neither.jpg"]) == 2
+    assert name == "stderr" or cli.main(["filter", *DESK, "--features", "orb"]) == 0
+    assert capsys.readouterr().out == ""
+    getattr(sys, name).close()
+
+
 # Bad input
 
 

@@ -42,6 +42,16 @@ def test_functions_name_every_argument_and_say_what_they_return(name: str) -> No
     assert "Returns" in sections(FUNCTIONS[name]) or first_line.startswith("Return ")
 
 
+def test_what_looks_up_matches_raises_an_index_error() -> None:
+    """Others that do have no such section, but refer to one of these."""
+    looking_up = [
+        thing for thing in FUNCTIONS.values() if {"matches", "ratio"} <= {*inspect.signature(thing).parameters}
+    ]
+    raised = [sections(thing)["Raises"] for thing in looking_up if "Raises" in sections(thing)]
+    assert len(raised) >= 5
+    assert all("IndexError" in section for section in raised)
+
+
 @pytest.mark.parametrize("name", RECORDS)
 def test_attributes_sections_name_every_field(name: str) -> None:
     """A public base's fields need not be listed again."""

@@ -229,6 +229,21 @@ def test_a_result_without_structures_says_why() -> None:
         assert not result.inlier_mask.any()
 
 
+def test_a_reason_says_why_no_row_is_a_match() -> None:
+    points = np.random.default_rng(0).uniform(0, 500, (60, 2))
+    worst_first = [(cv2.DMatch(row, row, 2.0), cv2.DMatch(row, 0, 1.0)) for row in range(60)]
+    matrix = np.array([[700.0, 0.0, 250.0], [0.0, 700.0, 250.0], [0.0, 0.0, 1.0]])
+    blind = "at every match, `cameras` have no ray, or at least 1e+09 pixels per radian"
+    for reason, matches, options in (
+        ("all 60 rows fail `ratio` 0.8", worst_first, {"ratio": 0.8}),
+        ("no row has a match", [()] * 60, {}),
+        (blind, None, {"cameras": ((matrix, [1e9] * 4),) * 2}),
+        (blind, None, {"cameras": ((matrix, [0.0] * 12 + [np.pi / 2, 0.0]),) * 2}),
+    ):
+        result = filter_points(points, points + 5.0, matches, **options)
+        assert result.reason == f"0 distinct matches, at least 8 are needed: {reason}"
+
+
 @pytest.mark.parametrize("pixel", [1e-3, 1e7])
 def test_the_largest_coordinate_is_in_pixels(pixel: float) -> None:
     first = np.random.default_rng(0).uniform(0, 500, (60, 2))

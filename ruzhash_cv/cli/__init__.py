@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from ruzhash_cv import __version__
 from ruzhash_cv.cli import demo, filter, hosts
@@ -33,6 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     2
     """
     signals = [signal.SIGINT]
+    _open_closed_output()
     try:
         with _terminated_as_interrupted(signals):
             _run(arguments)
@@ -79,6 +81,13 @@ def _run(arguments: Sequence[str] | None) -> None:
     finally:
         # Written here, where an error can still be reported, and not at the end of the process.
         sys.stdout.flush()
+
+
+def _open_closed_output() -> None:
+    """Discard what is written to stdout or stderr if the process was started without it, `>&-`: Python has None in its place."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115  # it stays open
 
 
 def _drop_output() -> None:

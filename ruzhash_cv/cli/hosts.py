@@ -89,6 +89,8 @@ def _run(pipeline: Callable[..., Any], options: argparse.Namespace) -> None:
     print(f"seconds {done.seconds:.1f}\nrate    {done.pairs / max(done.seconds, 1e-9):.1f} pairs/s")
     if done.not_shown:
         say(f"{len(done.not_shown)} photographs are not shown: {next(iter(done.not_shown.values()))}")
+    for names, warning in islice(done.doubtful.items(), MOST_SHOWN):
+        say(f"{' and '.join(names)}: {warning}")
     for names, reason in islice(done.left_out.items(), MOST_SHOWN):
         say(f"left out {' and '.join(names)}: {reason}")
     if done.left_out:

@@ -106,7 +106,7 @@ def as_reals(value: Any, name: str, shape: str) -> Array:
         array = np.array(array.tolist())
     if array.dtype.kind not in "iufb":
         raise TypeError(f"`{name}` must be an array of real numbers, got {arrived(value, array)}")
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):  # NaN may be a signalling one
         return np.asarray(array, dtype=np.float64)
 
 

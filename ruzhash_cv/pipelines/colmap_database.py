@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ruzhash_cv.foundation.arrays import Array
 from ruzhash_cv.foundation.extras import host
-from ruzhash_cv.foundation.validation import check_same_length
+from ruzhash_cv.foundation.validation import as_reals, check_same_length
 from ruzhash_cv.input.cameras import Camera
 from ruzhash_cv.input.correspondences import Matches, as_indices
 from ruzhash_cv.pipelines.files import UnusableFile, as_unusable, check_space, check_writable, locked, reason_of, silent
@@ -242,6 +242,8 @@ class Database:
         name = self._names.get(image, image)
         if wrong := self._false_keypoints.get(image):
             raise UnusableFile(f"the keypoints of image {name} are {wrong}")
+        if image not in self._names:
+            raise UnusableFile(f"the database has no image {image}")
         keypoints = self._keypoints(image)
         if len(rows) and rows.max() >= len(keypoints):
             raise UnusableFile(f"a match names keypoint {rows.max()} of image {name}, which has {len(keypoints)}")
@@ -249,9 +251,11 @@ class Database:
 
     def _read_keypoints(self, image: int) -> NDArray[np.float32]:
         with as_unusable(self._unread, *RAISED):
-            keypoints: NDArray[np.float32] = self._database.read_keypoints(image)
-        sizes = sizes_of(keypoints.astype(np.float64)).astype(np.float32)
-        return np.column_stack([keypoints[:, :2], sizes])
+            keypoints = self._database.read_keypoints(image)
+        if len(keypoints) == 0:  # of other columns if the image has no row
+            return np.zeros((0, 3), np.float32)
+        exact = as_reals(keypoints, "keypoints", "(n, m)")
+        return np.column_stack([exact[:, :2], sizes_of(exact)]).astype(np.float32)
 
 
 def sizes_of(keypoints: Array) -> Array:
@@ -260,7 +264,8 @@ def sizes_of(keypoints: Array) -> Array:
     if len(columns) == 4:
         sizes = columns[2]
     elif len(columns) == 6:
-        sizes = np.sqrt(np.abs(columns[2] * columns[5] - columns[3] * columns[4]))
+        with np.errstate(invalid="ignore"):  # of infinite shapes
+            sizes = np.sqrt(np.abs(columns[2] * columns[5] - columns[3] * columns[4]))
     return sizes if ((sizes > 1e-30) & (sizes < 1e30)).all() else np.ones(len(keypoints))
 
 
@@ -291,6 +296,8 @@ def two_view_geometry(result: FilterResult, matches: Matches, *, only_strongest:
 
     Raises
     ------
+    IndexError
+        A kept match has an index below 0 or of more than 32 bits.
     TypeError, ValueError
         An argument is not of a form above; the message names it and what arrived.
 
@@ -322,5 +329,8 @@ def two_view_geometry(result: FilterResult, matches: Matches, *, only_strongest:
         else:
             models = {"F": motion.fundamental}
     # COLMAP wants every match once.
-    inliers = np.unique(indices[chosen], axis=0).astype(np.uint32)
-    return pycolmap.TwoViewGeometry(config=config, inlier_matches=inliers, **models)
+    inliers = np.unique(indices[chosen], axis=0)
+    outside = inliers[(inliers < 0) | (inliers > np.iinfo(np.uint32).max)]
+    if len(outside):  # would become other keypoints
+        raise IndexError(f"`matches` must hold indices of keypoints, got {outside[0]}")
+    return pycolmap.TwoViewGeometry(config=config, inlier_matches=inliers.astype(np.uint32), **models)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ruzhash_cv.foundation.arrays import Array, Rows
 from ruzhash_cv.foundation.extras import host
+from ruzhash_cv.foundation.validation import as_reals
 from ruzhash_cv.input.cameras import Camera
 from ruzhash_cv.pipelines.files import (
     UnusableFile,
@@ -212,8 +213,8 @@ class Files:
 
     def size_of(self, pair: Names, side: int) -> tuple[int, int] | None:
         """Return width and height of an image, None if the file does not hold them."""
-        with suppress(UnusableFile, ValueError):
-            width, height = _dataset(self._features, f"{pair[side]}/image_size", "iuf", 1).astype(int).tolist()
+        with suppress(UnusableFile, ValueError, OverflowError):
+            width, height = map(int, _dataset(self._features, f"{pair[side]}/image_size", "iuf", 1).tolist())
             return width, height
         return None
 
@@ -222,13 +223,13 @@ class Files:
         if keypoints.shape[1] < 2:
             place = f"{self._features.filename}: keypoints of {name!r}"
             raise UnusableFile(f"{place} must have shape (n, 2), got {keypoints.shape}")
-        return keypoints[:, :2].astype(np.float64)
+        return as_reals(keypoints[:, :2], "keypoints", "(n, 2)")
 
     def _read_sizes(self, name: str) -> Array | None:
         """Return the scales of keypoints, None unless there is one above 0 for each."""
         if not _is_there(self._features, f"{name}/scales"):
             return None
-        sizes = _dataset(self._features, f"{name}/scales", "iuf", 1).astype(np.float64)
+        sizes = as_reals(_dataset(self._features, f"{name}/scales", "iuf", 1), "scales", "(n,)")
         is_usable = len(sizes) == len(self.keypoints(name)) and ((sizes > 0.0) & np.isfinite(sizes)).all()
         return sizes if is_usable else None
 

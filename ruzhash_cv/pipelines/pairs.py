@@ -27,12 +27,13 @@ from ruzhash_cv.filtering import filter_points
 from ruzhash_cv.foundation.arrays import Array
 from ruzhash_cv.foundation.extras import host
 from ruzhash_cv.foundation.validation import as_pairs, as_plain, check_int
+from ruzhash_cv.results.reasons import held_warnings, warn
 from ruzhash_cv.results.result import FilterResult
 
 #: What names a pair: int, str, bytes, a path, or a tuple of these.
 Key: TypeAlias = Any
-#: A pair's key, its result, and whether it failed: its result is then `flagged`.
-Answer: TypeAlias = tuple[Key, FilterResult, bool]
+#: A pair's key, its result, whether it failed, so that its result is `flagged`, and what `filter_points` warned of, "" for nothing.
+Answer: TypeAlias = tuple[Key, FilterResult, bool, str]
 
 _OWN = ("points1", "points2", "matches", "ratio", "rng")
 LOST = "a worker was killed, as it is if memory runs out"
@@ -74,7 +75,8 @@ def filter_pairs(
     ------
     key : int, str, bytes, path or tuple
     result : FilterResult
-        Pairs come in no order. If a pair raises an error, all its matches are flagged and its `reason` has the error.
+        Pairs come in no order. If a pair raises an error, all its matches are flagged and its `reason` has the error. Warnings of
+        `filter_points` name the pair.
 
     Raises
     ------
@@ -95,8 +97,13 @@ def filter_pairs(
     a.jpg b.jpg 60 None
     a.jpg c.jpg 0 ValueError: `points1` and `points2` must have the same length, got 60 and 9
     """
-    done = run_pairs(pairs, n_jobs=n_jobs, batch_size=batch_size, rng=rng, **options)
-    return ((key, result) for key, result, _ in done)
+    return _with_warnings(run_pairs(pairs, n_jobs=n_jobs, batch_size=batch_size, rng=rng, **options))
+
+
+def _with_warnings(done: Iterator[Answer]) -> Iterator[tuple[Key, FilterResult]]:
+    for key, result, _, warned_of in done:
+        warn(f"the pair {key!r}: {warned_of}" if warned_of else None)
+        yield key, result
 
 
 class WorkerKilled(RuntimeError):  # noqa: N818
@@ -300,11 +307,12 @@ def _answer(task: Task, options: Mapping[str, Any]) -> Answer:
     failure = task.failure
     if failure is None:
         try:
-            result = filter_points(task.points1, task.points2, rng=task.seed, **{**options, **task.own})
-            return task.key, result, False
+            with held_warnings() as messages:
+                result = filter_points(task.points1, task.points2, rng=task.seed, **{**options, **task.own})
+            return task.key, result, False, "; ".join(messages)
         except Exception as error:
             failure = _described(error)
-    return task.key, flagged(len(task.points1), failure), True
+    return task.key, flagged(len(task.points1), failure), True, ""
 
 
 def flagged(n_matches: int, reason: str) -> FilterResult:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -49,11 +51,21 @@ class Report:
             with as_unusable(f"cannot write {self._path}"), written_beside(self._path) as part:
                 self._write(part, self._rows, "w")
 
-    def add(self, rows: list[Row]) -> None:
-        """Add rows."""
-        if self._path is not None:
-            with as_unusable(f"cannot write {self._path}"):
-                self._write(self._path, rows, "a")
+    @contextmanager
+    def added(self, rows: list[Row]) -> Iterator[None]:
+        """Add rows, and remove them if the block, which writes their pairs, fails. If it is interrupted, the next run drops them."""
+        if self._path is None:
+            yield
+            return
+        with as_unusable(f"cannot write {self._path}"):
+            size = self._path.stat().st_size
+            self._write(self._path, rows, "a")
+        try:
+            yield
+        except Exception:
+            with suppress(OSError):
+                os.truncate(self._path, size)
+            raise
 
     def _write(self, path: Path, rows: Iterable[Row], mode: str) -> None:
         with path.open(mode, newline="", encoding="utf-8", errors="backslashreplace") as file:

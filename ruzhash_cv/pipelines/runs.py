@@ -42,6 +42,8 @@ class Summary:
         Wall time.
     left_out : dict
         The pairs that could not be filtered, by the names of their images, and why.
+    doubtful : dict
+        The pairs that `filter_points` warned of, by the names of their images, and the warning, such as of wrong cameras.
     not_shown : dict
         The photographs that the pages do not show, by name, and why.
     """
@@ -53,6 +55,7 @@ class Summary:
     inliers: int
     seconds: float
     left_out: dict[Names, str] = field(default_factory=dict)
+    doubtful: dict[Names, str] = field(default_factory=dict)
     not_shown: dict[str, str] = field(default_factory=dict)
 
 
@@ -87,28 +90,32 @@ def run(
 ) -> Summary:  # fmt: skip
     """Filter pairs, and write them batch by batch; `options` are those of `run_pairs`."""
     since, kept, n_matches, n_inliers = time.perf_counter(), 0, 0, 0
-    left_out: dict[Names, str] = {}
+    left_out, doubtful = dict[Names, str](), dict[Names, str]()
     answers = run_pairs(_tasks(source, pairs), batch_size=batch_size, **options)
     for batch in _in_batches(_with_bar(answers, progress, len(pairs)), batch_size):
         entries, rows, reasons = [], [], []
-        for pair, result, failed in batch:
+        for pair, result, failed, warned_of in batch:
             entry, inliers, cells = source.entry(pair, result, not failed and result.evidence >= least_evidence)
             entries.append((pair, entry, failed))
             reasons.append(None if inliers > 0 else _why_left_out(result, cells["inliers"], least_evidence))
             rows.append({**cells, **row_of(result, reasons[-1])})
+            if warned_of:
+                rows[-1]["reason"] = doubtful[source.names_of(pair)] = "; ".join(
+                    filter(None, (rows[-1]["reason"], warned_of))
+                )
             kept, n_matches, n_inliers = kept + (inliers > 0), n_matches + len(result.inlier_mask), n_inliers + inliers
             if failed:
                 left_out[source.names_of(pair)] = str(result.reason)
         # The report comes first: if the run is killed in between, the next one drops these rows and does their pairs again.
-        report.add(rows)
-        if pages is not None:
-            for (pair, result, failed), reason in zip(batch, reasons, strict=True):
-                sizes = source.size_of(pair, 0), source.size_of(pair, 1)
-                pages.add(source.names_of(pair), None if failed else source.points(pair), result, sizes, reason)
-        source.write(entries)
+        with report.added(rows):
+            if pages is not None:
+                for (pair, result, failed, _), reason in zip(batch, reasons, strict=True):
+                    sizes = source.size_of(pair, 0), source.size_of(pair, 1)
+                    pages.add(source.names_of(pair), None if failed else source.points(pair), result, sizes, reason)
+            source.write(entries)
     seconds = time.perf_counter() - since
     not_shown = {} if pages is None else pages.not_shown
-    return Summary(len(pairs), skipped, kept, n_matches, n_inliers, seconds, left_out, not_shown)
+    return Summary(len(pairs), skipped, kept, n_matches, n_inliers, seconds, left_out, doubtful, not_shown)
 
 
 def _why_left_out(result: FilterResult, n_inliers: int, least_evidence: float) -> str | None:

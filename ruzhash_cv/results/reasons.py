@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 
 import numpy as np
@@ -31,20 +34,34 @@ _N_TRIANGLES = 64
 _UNCERTAIN = 0.1
 #: How many times likelier each match is with any cameras, beyond what a motion costs, if the given ones do not fit.
 _LIKELIER = 1.5
+_HELD: ContextVar[list[str] | None] = ContextVar("_HELD", default=None)
 
 
-def why_too_few(matches: MatchSet, pixels: tuple[float, float]) -> str:
-    """Say why the matches are too few: there are few, they are all the same, or their unit is not the pixel."""
+def why_too_few(matches: MatchSet, pixels: tuple[float, float], rows: Array, ratio: float | None) -> str:
+    """Say why the matches are too few: there are few, they are all the same, or their unit is not the pixel.
+
+    `rows` (n, 4) are the points as they were given, NaN where the ratio test or the caller left out a match.
+    """
     reason = f"{matches.n_groups} distinct {'match' if matches.n_groups == 1 else 'matches'}, at least {MIN_MATCHES} are needed"
     if len(matches) == 0 < len(matches.finite):
-        largest = f"{largest_coordinate(min(pixels)):.3g}"
-        relative = "" if pixels == (1.0, 1.0) else f" with `pixel` {min(pixels):.3g}"
-        return f"{reason}: no row has a match of finite coordinates below {largest}{relative}"
+        return f"{reason}: {_why_none(pixels, rows, ratio)}"
     if len(matches) == 1 < len(matches.where):
         return f"{reason}: all points are the same"
     if len(matches) >= MIN_MATCHES:
         return f"{reason}: {_units(matches)}"
     return reason
+
+
+def _why_none(pixels: tuple[float, float], rows: Array, ratio: float | None) -> str:
+    """Say why no row is a match: it was left out, has no coordinates in an image, or no ray of the cameras."""
+    if np.isnan(rows).all():
+        return "no row has a match" if ratio is None else f"all {len(rows)} rows fail `ratio` {ratio:g}"
+    largest, relative = [largest_coordinate(pixel) for pixel in pixels], f" with `pixel` {min(pixels):.3g}"
+    if (np.abs(rows) < np.repeat(largest, 2)).all(axis=1).any():
+        return f"at every match, `cameras` have no ray, or at least {min(largest):.3g} pixels per radian"
+    return (
+        f"no row has a match of finite coordinates below {min(largest):.3g}{relative if pixels != (1.0, 1.0) else ''}"
+    )
 
 
 def _units(matches: MatchSet) -> str:
@@ -80,9 +97,23 @@ def why_nothing_is_kept(keep: Mask, n_structures: int, false_discovery_rate: flo
     return "all matches that belong to a structure did not move, and `keep_stationary` is False"
 
 
+@contextmanager
+def held_warnings() -> Iterator[list[str]]:
+    """Collect the messages of `warn` within the block, in this thread, in place of warning."""
+    messages: list[str] = []
+    token = _HELD.set(messages)
+    try:
+        yield messages
+    finally:
+        _HELD.reset(token)
+
+
 def warn(message: str | None) -> None:
     """Warn in the line that called the package; Python shows one message once for each such line."""
     if message is None:
+        return
+    if (held := _HELD.get()) is not None:
+        held.append(message)
         return
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] == "ruzhash_cv":

@@ -155,6 +155,9 @@ def test_nothing_kept_is_degenerate_and_matches_come_in_any_form() -> None:
         colmap.two_view_geometry(result, matches[:3])
     with pytest.raises(TypeError, match="`result` must be a FilterResult, got ndarray"):
         colmap.two_view_geometry(result.inlier_mask, matches)
+    for shift in (-30, 2**33):
+        with pytest.raises(IndexError, match=f"`matches` must hold indices of keypoints, got {shift}"):
+            colmap.two_view_geometry(filter_points(points, points + 7.0), np.stack([np.arange(40) + shift] * 2, axis=1))
 
 
 def test_pairs_of_few_inliers_or_little_evidence_are_left_out(database: Path, tmp_path: Path) -> None:
@@ -382,6 +385,7 @@ def test_refused_read_only_database_has_nothing_beside_it(database: Path, capfd:
         ("matches SET rows = -1", "its matches are -1 x 2"),
         ("matches SET rows = 99", "its matches are 99 x 2"),
         ("matches SET data = NULL", "in 0 bytes"),
+        ("matches SET pair_id = -5", "left out view3.jpg and 2147483646: the database has no image 2147483646"),
         ("keypoints SET rows = -1", "the keypoints of image view1.jpg are -1 x"),
         ("keypoints SET cols = 3", "the keypoints of image view1.jpg are 100 x 3"),
         ("two_view_geometries SET rows = -1", None),
@@ -404,7 +408,7 @@ def test_rows_of_a_false_size_leave_their_pairs_out(database: Path, capfd: Captu
     n_lost = 2 if table == "keypoints" else 1
     assert status == 2
     assert says in said
-    assert said.count("left out view1.jpg and ") == n_lost
+    assert said.count("left out view") == n_lost
     # The row of (1, 2) stays.
     written = execute(database, "SELECT rows FROM two_view_geometries ORDER BY pair_id")
     assert (len(written), written[0]) == (4 - n_lost, (1,))
@@ -495,9 +499,10 @@ def test_an_unreadable_pair_is_named_and_the_others_are_done(database: Path, exp
 def test_a_full_disk_is_told_before_a_batch_is_written(database: Path, capfd: Captured, monkeypatch: Patch) -> None:
     free = iter([2**30, 2**30, 2**10])
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=next(free)))
-    said = refusal(["colmap", str(database), "--n-jobs", "1", "--batch-size", "4"], capfd)
+    report = database.with_name("report.csv")
+    said = refusal(["colmap", str(database), "--n-jobs", "1", "--batch-size", "4", "--report", str(report)], capfd)
     assert "less than 64 MB are left on its disk" in said
-    assert len(geometries(database)) == 8
+    assert len(geometries(database)) == len(rows_of(report)) == 8
 
 
 def test_failed_close_is_reported_and_not_repeated() -> None:
@@ -585,6 +590,18 @@ def test_cameras_are_known_by_a_prior_or_by_the_caller(database: Path, prior: bo
     assert [int(item.config) for item in geometries(database).values()] == [2 if known else 3] * 2
 
 
+def test_pairs_with_doubtful_cameras_are_named(database: Path, capfd: Captured) -> None:
+    with pycolmap.Database.open(with_pairs(database, (1, 2), (1, 3))) as db:
+        camera = db.read_all_cameras()[0]
+        camera.params = [60.0, 400.0, 300.0]
+        db.update_camera(camera)
+    report = database.with_name("report.csv")
+    assert cli.main(["colmap", str(database), "--calibrated", "--n-jobs", "1", "--report", str(report)]) == 0
+    doubt = "the first camera sees more than 147 degrees: is its focal length, 60, in pixels?"
+    assert capfd.readouterr().err.splitlines() == [f"view1.jpg and view{number}.jpg: {doubt}" for number in (2, 3)]
+    assert all(row["reason"].endswith(doubt) for row in rows_of(report))
+
+
 def test_a_camera_that_cannot_be_one_is_told_for_its_pairs(database: Path) -> None:
     with pycolmap.Database.open(database) as db:
         camera = db.read_all_cameras()[0]
@@ -605,6 +622,7 @@ def test_a_camera_that_cannot_be_one_is_told_for_its_pairs(database: Path) -> No
         ([[5.0, 6.0], [7.0, 8.0]], [1.0, 1.0]),
         ([[5.0, 6.0, 2.5, 0.3], [7.0, 8.0, 0.0, 1.0]], [1.0, 1.0]),
         ([[5.0, 6.0, 2.5, 0.3], [7.0, 8.0, np.nan, 1.0]], [1.0, 1.0]),
+        ([[5.0, 6.0, np.inf, 0.0, 0.0, 0.0], [7.0, 8.0, 0.0, -8.0, 2.0, 0.0]], [1.0, 1.0]),
     ],
 )
 def test_sizes_are_the_scales_of_colmap_s_keypoints(columns: Any, expected: Any) -> None:
@@ -614,10 +632,13 @@ def test_sizes_are_the_scales_of_colmap_s_keypoints(columns: Any, expected: Any)
 def test_a_pair_of_a_database_has_the_sizes_of_its_matched_keypoints(database: Path) -> None:
     shapes = np.random.default_rng(0).uniform(1.0, 9.0, N_POINTS)
     rows = np.column_stack([views()[0], shapes, np.zeros((N_POINTS, 2)), shapes]).astype("<f4")
+    rows.view("<u4")[0, 0] = 0x7F800001  # a NaN whose conversion NumPy warns of
     execute(database, "UPDATE keypoints SET cols = 6, data = ? WHERE image_id = 1", (rows.tobytes(),))
+    execute(database, "DELETE FROM keypoints WHERE image_id = 3")
     with colmap_database.opened(database) as opened:
         source = colmap_database.Database(database, opened, None, 1, True)
         (_, first, _, own), matched = source.task((1, 2)), source.matches((1, 2))
+        assert source._rows_of(3, np.zeros(0, np.uint32)).shape == (0, 3)  # an image without keypoints
     np.testing.assert_allclose(own["sizes"][0], shapes[matched[:, 0]], rtol=1e-5)
     np.testing.assert_array_equal(own["sizes"][1], np.ones(len(matched)))
     assert first.shape == (len(matched), 2)

@@ -96,6 +96,16 @@ def test_a_bad_pair_is_told_and_the_others_go_on(expected: dict[Any, str], backe
     assert all(str(reason).startswith(("TypeError: `points1`", "ValueError: `")) for reason in reasons.values())
 
 
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_warnings_name_their_pairs(backend: str) -> None:
+    first, _ = problem(0)
+    mirrored = [(key, first, first[:, ::-1]) for key in "ab"]
+    with joblib.parallel_config(backend=backend, n_jobs=2), pytest.warns(UserWarning, match="mirrors") as warned:
+        assert len(dict(filter_pairs([*mirrored, ("c", first, first)]))) == 3
+    assert sorted(str(one.message)[:12] for one in warned) == [f"the pair '{key}'" for key in "ab"]
+    assert {one.filename for one in warned} == {__file__}
+
+
 def test_the_error_of_the_input_is_the_callers() -> None:
     def broken() -> Iterator[Any]:
         yield from pairs(range(3))
