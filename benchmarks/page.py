@@ -63,7 +63,8 @@ SCENES = {
     **{name: f"synthetic {scenes}" for name, scenes in TRUTH.items()},
 }  # fmt: skip
 TITLES = {
-    "moved by hand": "synthetic things moved by hand", "moved by hand, bent lens": "the same, bent lens", "solids": "synthetic solid things",
+    "moved by hand": "synthetic things moved by hand", "moved by hand, bent lens": "the same, bent lens",
+    "solids": "synthetic solid things",
     "learned, xfeat": "XFeat, mutual neighbours", "learned, lighterglue": "XFeat, LighterGlue",
     **{f"facades, {way}": f"rendered facades, {way}".replace("sift-", "SIFT, ").replace("orb-", "ORB, ") for way in WAYS},
 }  # fmt: skip

@@ -229,10 +229,8 @@ def test_a_focal_length_of_another_unit_is_warned_of(factor: float, angle: str) 
 def test_a_principal_point_of_another_image_is_warned_of() -> None:
     wrong = CAMERA1.copy()
     wrong[:2, 2] = 40_000.0
-    with pytest.warns(
-        UserWarning, match=r"the first camera has its principal point at \(40000, 40000\), far from its points"
-    ):
-        filter_points(*views(depth(200, 0)), cameras=(wrong, CAMERA2))
+    said = said_by(lambda: filter_points(*views(depth(200, 0)), cameras=(wrong, CAMERA2)))
+    assert said[0].startswith("the first camera has its principal point at (40000, 40000), far from its points")
 
 
 def test_mirrored_planes_of_little_evidence_are_not_warned_of() -> None:
