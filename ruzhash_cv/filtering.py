@@ -23,6 +23,7 @@ from ruzhash_cv.foundation.validation import (
     check_bool,
     check_choice,
     check_int,
+    check_numbers_of,
     check_real,
     largest_coordinate,
 )
@@ -328,8 +329,7 @@ def families_of(model: Model | TwoViewFamily, calibrated: bool | None = None) ->
         what = type(model).__name__
         raise TypeError(f"`model` must be one of the built-in ones where `cameras` are given, got {what}")
     if not isinstance(model, str | type) and isinstance(model, TwoViewFamily):
-        if model.codimension not in (1, 2):
-            raise ValueError(f"`model.codimension` must be one of [1, 2], got {model.codimension!r}")
+        check_numbers_of(model, "model")
         return Families((CheckedFamily(model),), (True,))
     known = RAY_FAMILIES if calibrated else FAMILIES
     check_choice(model, "model", ("auto", *known), *(["a TwoViewFamily"] if calibrated is None else []))

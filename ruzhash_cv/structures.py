@@ -25,7 +25,7 @@ from ruzhash_cv.core.method.scores import Scores, score
 from ruzhash_cv.core.method.search import Tried, proposal_weights, samples_wanted
 from ruzhash_cv.foundation.arrays import Array, Mask, Record, Rows
 from ruzhash_cv.foundation.interrupts import uninterrupted
-from ruzhash_cv.foundation.validation import LARGEST_LENGTH, RNG, as_generator, as_reals, check_real
+from ruzhash_cv.foundation.validation import LARGEST_LENGTH, RNG, as_generator, as_reals, check_numbers_of, check_real
 
 #: A model of points is sampled as often as a plane of matches, and its noise is known as badly as that of planes.
 POINT_PARAMETERS = replace(
@@ -165,8 +165,7 @@ def check_family(family: Any) -> ModelFamily:
         what = f"the class {family.__name__}" if isinstance(family, type) else repr(family)
         lacking = f" without `{missing[0]}`" if missing else ""
         raise TypeError(f"`family` must be a ModelFamily, such as ruzhash_cv.models.Lines(), got {what}{lacking}")
-    if family.codimension not in (1, 2):
-        raise ValueError(f"`family.codimension` must be one of [1, 2], got {family.codimension!r}")
+    check_numbers_of(family, "family")
     return cast(ModelFamily, family)
 
 

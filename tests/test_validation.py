@@ -1,5 +1,6 @@
 """The door: what gets in, and what is said to what does not."""
 
+from fractions import Fraction
 from typing import Any
 
 import cv2
@@ -154,6 +155,8 @@ def test_arrays_of_other_libraries_that_are_no_points_are_named(value: Any, mess
 
 def test_object_arrays_of_numbers_are_numbers() -> None:
     assert np.array_equal(as_points(np.array(POINTS, object), "points"), POINTS)
+    mixed = [[Fraction(1, 2), 10**400], [-(10**400), 10**30], [np.longdouble("1e4000"), True]]
+    assert as_points(mixed, "points").tolist() == [[0.5, np.inf], [-np.inf, 1e30], [np.inf, 1.0]]
     for other in ("1", None, 1j):
         of_objects = np.array([[0.0, other]], object)
         with pytest.raises(TypeError, match=r"`points` must be an array of real numbers, got ndarray of"):

@@ -84,7 +84,10 @@ def as_array(value: Any, name: str, shape: str) -> NDArray[Any]:
     try:
         return np.asarray(as_plain(value))
     except (ValueError, OverflowError):
-        raise ValueError(f"`{name}` must have shape {shape}, got a ragged sequence") from None
+        kinds = {type(item).__name__: None for item in value} if isinstance(value, (tuple, list)) else {}
+        is_mixed = len(kinds) > 1 and not kinds.keys() <= {"tuple", "list", "ndarray"}
+        got = f"a mixture of {' and '.join(kinds)}" if is_mixed else "a ragged sequence"
+        raise ValueError(f"`{name}` must have shape {shape}, got {got}") from None
     except (TypeError, RuntimeError) as error:  # a sparse tensor, one without contents, values that are no numbers
         raise TypeError(f"`{name}` must be an array of real numbers, got {type(value).__name__}: {error}") from None
 
@@ -93,21 +96,34 @@ def arrived(value: Any, array: NDArray[Any]) -> str:
     """Return words for a value that is no array of numbers: the dtype of what it became, or the types of objects."""
     if array.ndim == 0:
         return type(value).__name__
+    if np.ma.is_masked(value):
+        return f"dtype {value.dtype} with masked entries"
     if array.dtype != object:
         return f"dtype {array.dtype}"
-    foreign = [type(item).__name__ for item in array.flat if not isinstance(item, Real)]
-    return f"{type(value).__name__} of {foreign[0] if foreign else 'object'}"
+    items = sorted(array.flat, key=lambda item: isinstance(item, Real))  # first what is no number
+    return f"{type(value).__name__} of {type(items[0]).__name__ if items else 'object'}"
 
 
 def as_reals(value: Any, name: str, shape: str) -> Array:
-    """Return `value` as float64 array of real numbers; NaN and infinity may stay, too large a long double becomes infinite."""
+    """Return `value` as float64 array of real numbers; NaN and infinity may stay, too large a number becomes infinite."""
     array = as_array(value, name, shape)
-    if array.dtype == object and all(isinstance(item, Real) for item in array.flat):
-        array = np.array(array.tolist())
-    if array.dtype.kind not in "iufb":
+    is_real = array.dtype.kind in "iufb" or (
+        array.dtype == object and all(isinstance(item, Real) for item in array.flat)
+    )
+    if not is_real:
         raise TypeError(f"`{name}` must be an array of real numbers, got {arrived(value, array)}")
     with np.errstate(over="ignore", invalid="ignore"):  # NaN may be a signalling one
+        if array.dtype == object:
+            array = np.array([_as_float(item) for item in array.flat]).reshape(array.shape)
         return np.asarray(array, dtype=np.float64)
+
+
+def _as_float(number: Any) -> float:
+    """Return a real number as float, infinite if it is too large."""
+    try:
+        return float(number)
+    except OverflowError:
+        return np.inf if number > 0 else -np.inf
 
 
 def as_points(value: Any, name: str) -> Array:
@@ -182,8 +198,9 @@ def _positions(value: Any, name: str) -> Any:
     if not _are_keypoints(value):
         return value
     # OpenCV itself takes None among them for a keypoint at (0, 0).
-    if not all(isinstance(keypoint, cv2.KeyPoint) for keypoint in value):
-        raise TypeError(f"`{name}` must hold only cv2.KeyPoint")
+    foreign = [type(keypoint).__name__ for keypoint in value if not isinstance(keypoint, cv2.KeyPoint)]
+    if foreign:
+        raise TypeError(f"`{name}` must hold only cv2.KeyPoint, got {foreign[0]}")
     return cv2.KeyPoint.convert(list(value))
 
 
@@ -239,7 +256,7 @@ def as_pixels(pixel: Any) -> tuple[float, float]:
     """Return the size of a pixel of each image: two numbers, or one for both."""
     if isinstance(pixel, (tuple, list, np.ndarray)) and np.ndim(pixel) > 0:
         if len(pixel) != 2:
-            raise ValueError(f"`pixel` must be a number, or a pair with one for each image, got {len(pixel)} numbers")
+            raise ValueError(f"`pixel` must be a number, or a pair with one for each image, got {len(pixel)}")
         return check_real(pixel[0], "pixel[0]"), check_real(pixel[1], "pixel[1]")
     return (check_real(pixel, "pixel"),) * 2
 
@@ -272,10 +289,8 @@ def check_real(value: Any, name: str, *, above: float = 0.0, below: float = np.i
     """Return `value` as float, finite and strictly between `above` and `below` (`inclusive`: the ends count)."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise TypeError(f"`{name}` must be a number, got {value!r}")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = value = np.inf
+    number = _as_float(value)
+    value = number if np.isinf(number) else value
     inside = above <= number <= below if inclusive else above < number < below
     if not (inside and np.isfinite(number)):
         if np.isinf(below):
@@ -283,6 +298,13 @@ def check_real(value: Any, name: str, *, above: float = 0.0, below: float = np.i
             raise ValueError(f"`{name}` must be a finite number {relation} {above:g}, got {value}")
         raise ValueError(f"`{name}` must lie between {above:g} and {below:g}, got {value}")
     return number
+
+
+def check_numbers_of(family: Any, name: str) -> None:
+    """Check the numbers of a family of models, an argument called `name`."""
+    check_int(family.sample_size, f"{name}.sample_size")
+    if family.codimension not in (1, 2):
+        raise ValueError(f"`{name}.codimension` must be one of [1, 2], got {family.codimension!r}")
 
 
 def check_choice(value: Any, name: str, choices: Sequence[str], *others: str) -> str:

@@ -150,7 +150,8 @@ class Camera(Record):
     @classmethod
     def from_rays(cls, pixel: float) -> Camera:
         """Return a camera whose points are rays (n, 3) of any positive length; `pixel` is the size of a pixel in radians."""
-        f = 1.0 / check_real(pixel, "pixel", above=0.0, below=1.0)
+        # The matrix of a smaller pixel has no inverse in doubles.
+        f = 1.0 / check_real(pixel, "pixel", above=1e-15, below=1.0)
         return cls(np.diag([f, f, 1.0]), _spherical=True)
 
     @classmethod
@@ -334,7 +335,12 @@ def sight_of(points1: Array, points2: Array, cameras: Cameras, largest: float = 
 
 def as_cameras(value: Any) -> Cameras:
     """Return two cameras, None for the one of them that is not known; what is not a pair is the camera of both images."""
-    if not isinstance(value, (tuple, list)) or len(value) != 2:
+    is_pair = isinstance(value, (tuple, list)) and (
+        len(value) != 3 or as_array(value[0], "cameras[0]", "(3,)").ndim != 1
+    )
+    if is_pair and len(value) != 2:
+        raise ValueError(f"`cameras` must be a camera, or a pair with one for each image, got {len(value)}")
+    if not is_pair:
         return (Camera.of(value, "cameras"),) * 2
     first, second = (None if each is None else Camera.of(each, f"cameras[{at}]") for at, each in enumerate(value))
     if first is None and second is None:

@@ -128,11 +128,11 @@ def look_up(
     if len(outside):
         row, side = min(outside.tolist(), key=lambda place: place[1])
         index = int(indices[row, side])
-        arrived, field = "a negative index" if index < 0 else str(index), ("queryIdx", "trainIdx")[side]
+        field = ("queryIdx", "trainIdx")[side]
         fits_exchanged = ((indices[present] >= 0) & (indices[present] < counts[::-1])).all()
         hint = "; are the images exchanged?" if fits_exchanged else ""
         there = f"`{names[side]}` has {counts[side]} keypoints"
-        raise IndexError(f"`matches[{row}]` has {field} {arrived}, but {there}{hint}")
+        raise IndexError(f"`matches[{row}]` has {field} {index}, but {there}{hint}")
     points1, points2 = np.full((2, len(indices), 2), np.nan)
     points1[present], points2[present] = positions[0][indices[present, 0]], positions[1][indices[present, 1]]
     if of_keypoints is None:

@@ -201,7 +201,7 @@ class Files:
         entries = self._entries(pair)
         rows = np.flatnonzero(entries != -1)
         partners = entries[rows].astype(np.int64)
-        if entries.dtype == np.int16:
+        if entries.dtype == np.int16 and len(self.keypoints(pair[1])) > MOST_INT16:
             partners %= 2**16  # hloc's int16 wraps above 32,767
         for name, used in zip(pair, (rows, partners), strict=True):
             count = len(self.keypoints(name))

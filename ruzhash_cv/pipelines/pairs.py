@@ -115,6 +115,8 @@ def run_pairs(
 ) -> Iterator[Answer]:
     """Do as `filter_pairs` does, and mark pairs that failed."""
     host("joblib", "parallel")
+    if not any(hasattr(pairs, name) for name in ("__iter__", "__getitem__")):
+        raise TypeError(f"`pairs` must be an iterable of (key, points1, points2), got {type(pairs).__name__}")
     _check_names(options, "filter_pairs")
     filter_points(np.empty((0, 2)), np.empty((0, 2)), **options)
     rng = check_int(rng, "rng", at_least=0)

@@ -72,6 +72,8 @@ def write_html(
     >>> image, moved = np.full((480, 640), 90, np.uint8), points + [40.0, 5.0]
     >>> write_html("matches.html", image, points, image, moved, None, filter_points(points, moved))  # doctest: +SKIP
     """
+    if not isinstance(path, (str, PathLike)):
+        raise TypeError(f"`path` must be the path of a file, got {type(path).__name__}")
     images = as_bgr(img1, "img1"), as_bgr(img2, "img2")
     pairs = look_up(kp1, kp2, matches, ratio, ("kp1", "kp2"), filtered=True)
     check_result(result, len(pairs))

@@ -324,6 +324,7 @@ def test_a_pair_that_cannot_be_read_is_named_and_the_others_are_done(tmp_path: P
         ("matches0", np.zeros(N, [("a", "i4")]), "must hold whole numbers in 1 dimensions"),
         ("matches0", np.full(N, 0.5), "must hold whole numbers in 1 dimensions, got float64 in 1"),
         ("matches0", np.full(N, -5), "names keypoint -5"),
+        ("matches0", np.full(N, -2, np.int16), "names keypoint -2"),
         ("matches0", 10**13, "claims more than the file holds"),
         ("keypoints", np.array([[b"a", b"b"]] * N), "must hold numbers in 2 dimensions, got |S1 in 2"),
         ("keypoints", np.zeros((N, 2), complex), "must hold numbers in 2 dimensions"),
