@@ -70,9 +70,9 @@ def fisheye_lens(rng: np.random.Generator) -> tuple[tuple[float, ...], bool]:
 
 def distorted(half: str, per_cell: int) -> Iterator[Problem]:
     """Pairs of distorted images."""
-    return seen(barrel_or_cushion, "drawn poses, distorted", half, per_cell)
+    return seen(barrel_or_cushion, "synthetic poses, distorted", half, per_cell)
 
 
 def fisheyes(half: str, per_cell: int) -> Iterator[Problem]:
     """Pairs of fisheyes."""
-    return seen(fisheye_lens, "drawn poses, fisheye", half, per_cell, focals=FISHEYE_FOCAL)
+    return seen(fisheye_lens, "synthetic poses, fisheye", half, per_cell, focals=FISHEYE_FOCAL)

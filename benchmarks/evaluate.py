@@ -31,7 +31,6 @@ from methods import (
     Answer,
     Method,
     cameras_of,
-    effort_methods,
     focal_methods,
     mask_methods,
     model_methods,
@@ -40,11 +39,10 @@ from methods import (
     ours,
     own_methods,
     pose_methods,
-    sizes_methods,
     video_methods,
     with_cameras,
 )
-from posed_photos import NEAR_SUITE, line_distances
+from posed_photos import line_distances
 from problems import Problem, first_seed
 from suites import GROUPS, SUITES, problems
 
@@ -57,7 +55,7 @@ FEWEST_OFF_PLANE = 5
 """Unjudged matches that a pair needs, off the labelled planes or shifted on them, to have a share of them that is kept."""
 PRECISE, WITHIN = 1.0, 3.0  # pixels
 LINE_TRUTHS = (3.0, 5.0, 10.0)  # pixels
-FLIPPED, ENOUGH = 90.0, 0.6  # degrees; the share of a plane's matches above which it is found
+FLIPPED = 90.0  # degrees
 CUTS, FALSE_ALARMS = (5.0, 10.0, 20.0, 30.0, 50.0, 100.0), (0.1, 0.01, 0.001)  # evidence, shares of pairs
 Row = dict[str, Any]
 Column = tuple[str, str, Callable[[pd.Series], float], int]
@@ -130,13 +128,6 @@ def near_row(problem: Problem, answer: Answer) -> Row:
     probability = np.nan if result is None else result.inlier_probabilities[moved].mean()
     kept, others = (answer.mask[rows].mean() for rows in (moved, problem.labels > 0))
     return {"kept": kept, "others": others, "probability": probability}
-
-
-def sizes_row(problem: Problem, answer: Answer) -> Row:
-    """Of near misses what `near_row` says, of other problems F1."""
-    if problem.suite == NEAR_SUITE:
-        return near_row(problem, answer) | {"f1": np.nan}
-    return dict.fromkeys(("kept", "others", "probability"), np.nan) | {"f1": f1_of(problem, answer)}
 
 
 def calibration_row(problem: Problem, answer: Answer) -> Row:
@@ -250,25 +241,6 @@ def change_row(problem: Problem, answer: Answer) -> Row:
     return row
 
 
-def seed_row(problem: Problem, answer: Answer) -> Row:
-    """The mask itself: `changes` compares those of all seeds."""
-    return {"f1": f1_of(problem, answer), "mask": np.packbits(answer.mask).tobytes().hex(), "n": len(answer.mask)}
-
-
-def changes(rows: pd.DataFrame) -> pd.DataFrame:
-    """For each problem and method: verdicts against the majority of a match's, matches whose verdict changes, the range of F1."""
-    found = []
-    for key, of in rows.groupby(["suite", "half", "problem", "method"], sort=False):
-        packed = [
-            (np.frombuffer(bytes.fromhex(text), np.uint8), int(n)) for text, n in zip(of["mask"], of.n, strict=True)
-        ]
-        bits = [np.unpackbits(mask, count=n) for mask, n in packed]
-        share = np.mean(bits, axis=0)
-        against, change = np.minimum(share, 1 - share).mean(), ((share > 0) & (share < 1)).mean()
-        found.append((*key, 0, 100 * against, 100 * change, np.ptp(of.f1), of.f1.mean(), of.ms.median()))
-    return pd.DataFrame(found, columns=[*KEY, "against", "changed", "range", "f1", "ms"])
-
-
 TIME: Column = ("median ms", "ms", median, 1)
 F1: Column = ("F1", "f1", mean, 3)
 POSED = ("posed", "poses", "poses-distorted", "poses-fisheye", "poses-sift", "poses-sift-without-ratio")
@@ -282,7 +254,6 @@ NEAR: tuple[Column, ...] = (
     ("near misses kept", "kept", mean, 3), ("others kept", "others", mean, 3),
     ("probability of near misses", "probability", mean, 3), TIME,
 )  # fmt: skip
-SIZES: tuple[Column, ...] = (F1, *NEAR)
 ONE_MODEL: tuple[Column, ...] = (
     ("below 1 px", "px", partial(share_below, PRECISE), 3), ("median error (px)", "px", median, 3),
     ("95 % of points below 1 px", "px95", partial(share_below, PRECISE), 3), ("F1 of the mask", "f1", mean, 3),
@@ -322,17 +293,11 @@ OVERLAYS: tuple[Column, ...] = (
     ("scene kept", "scene", mean, 3), ("static kept", "static", mean, 3), ("mismatches kept", "wrong", mean, 3),
     ("static called static", "called", mean, 3), ("static in the scene's motion", "joined", mean, 3),
 )  # fmt: skip
-SEEDS: tuple[Column, ...] = (
-    ("against the majority, %", "against", mean, 2), ("ever changes, %", "changed", mean, 2), ("largest range of F1", "range", max, 3),
-    F1, TIME,
-)  # fmt: skip
-EFFORT: tuple[Column, ...] = (("found", "recall", lambda of: float((of > ENOUGH).mean()), 2), TIME)
 VARIED: tuple[Column, ...] = (*((f"{name}, %", name, mean, 1) for name in CHANGES), TIME)
 AT_RATES = {f"at {rate:g}": {"false_discovery_rate": rate} for rate in RATES}
 MEASURE: dict[str, Measure] = {
     "accuracy": Measure(("all",), mask_methods, mask_row, MASKS),
     "near": Measure(("near",), near_methods, near_row, NEAR),
-    "sizes": Measure(("sized",), sizes_methods, sizes_row, SIZES),
     "models": Measure(("one-model",), model_methods, model_row, ONE_MODEL),
     "wrong": Measure(("mostly-wrong",), one_model_methods, mask_row, (F1, TIME)),
     "motions": Measure(("building", "static"), partial(own_methods, at_3_px={"threshold": 3.0}), motion_row, MOTIONS),
@@ -347,8 +312,6 @@ MEASURE: dict[str, Measure] = {
     "pairs": Measure(("pairs",), own_methods, pair_row, PAIRS),
     "overlays": Measure(("overlays",), partial(own_methods, dropped={"keep_stationary": False}), overlay_row, OVERLAYS),
     "changes": Measure(("varied",), own_methods, change_row, VARIED, is_shuffled=False),
-    "effort": Measure(("few-true",), effort_methods, mask_row, EFFORT, is_shuffled=False),
-    "seeds": Measure(("seeds",), own_methods, seed_row, SEEDS, is_shuffled=False),
 }
 
 
@@ -499,7 +462,6 @@ def main() -> None:
     for name in options.measures:
         measure = MEASURE[name]
         rows = collect(name, measure, options)
-        rows = changes(rows) if name == "seeds" else rows
         for (suite, half), of in rows.groupby(["suite", "half"], sort=False):
             title = f"{name}, {suite}, {half} half: {of.problem.nunique()} problems"
             print(f"\n### {title}\n", table(of, measure.columns), sep="\n", flush=True)

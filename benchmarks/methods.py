@@ -28,6 +28,8 @@ LINES = (
     "F PoseLib 5 px", *(f"F SupeRANSAC {each:g} px" for each in THRESHOLDS[2:]), "F USAC_MAGSAC 5 px", "F USAC_MAGSAC 5 px 100k",
     "H USAC_MAGSAC 12 px", "H USAC_MAGSAC 12 px 100k", "LPM",
 )  # fmt: skip
+#: The best ones of USAC_MAGSAC and PoseLib on the tuning halves of photographs.
+PIXELS = {"homography": 12.0, "fundamental": 5.0}
 MODELS = {"H": "homography", "F": "fundamental"}
 FEWEST = {"homography": 4, "fundamental": 8}
 #: Inliers that a model in turn needs. PoseLib's 20,000 iterations are as accurate as 100,000, most of which end a sequence in failure.
@@ -332,12 +334,6 @@ def near_methods() -> dict[str, Method]:
     return line_methods() | {name: one for name, one in mask_methods().items() if name.startswith("F ")}
 
 
-def sizes_methods() -> dict[str, Method]:
-    """This package with sizes of keypoints and without."""
-    sizes = lambda problem: None if problem.sizes is None else problem.sizes.T  # noqa: E731
-    return {OURS: ours, f"{OURS} with sizes": lambda problem, seed: ours(problem, seed, sizes=sizes(problem))}
-
-
 def model_methods() -> dict[str, Method]:
     """Estimators of one model of the problem's kind."""
     methods: dict[str, dict[str, Callable[[Problem, int], Found]]] = {
@@ -351,7 +347,7 @@ def model_methods() -> dict[str, Method]:
 
 
 def one_model_methods() -> dict[str, Method]:
-    """`filter_points`, and peers' estimators of one model; PoseLib's homography with a million iterations, too."""
+    """`filter_points`, and estimators of one model with 100,000 iterations; PoseLib's homography with a million, too."""
     peers = {name: one for name, one in model_methods().items() if name != OURS}
 
     def longest(problem: Problem, seed: int) -> Answer:
@@ -359,7 +355,11 @@ def one_model_methods() -> dict[str, Method]:
         found = partial(of_poselib, problem.kind, threshold=THRESHOLDS[-1], max_iterations=most)
         return single(problem.kind, of_points(found), problem, seed)
 
-    own = {OURS: ours, f"{OURS} confidence=0.99": partial(ours, confidence=0.99)}
+    def found(problem: Problem, seed: int) -> Answer:
+        options = {"threshold": PIXELS[problem.kind], **MANY}
+        return single(problem.kind, partial(found_by_cv2_name, problem.kind, **options), problem, seed)
+
+    own = {OURS: ours, f"{OURS} confidence=0.99": partial(ours, confidence=0.99), f"{OURS} find_*": found}
     return own | peers | ({f"PoseLib {THRESHOLDS[-1]:g} px 1M": longest} if poselib else {})
 
 
@@ -399,24 +399,6 @@ def video_methods() -> dict[str, Method]:
     names = f"{OURS}, cameras given", OURS, "PoseLib 1 px, cameras given", "E USAC_MAGSAC 1 px 100k"
     methods = pose_methods()
     return {name: methods[name] for name in names if name in methods}
-
-
-def effort_methods() -> dict[str, Method]:
-    """Searches for one plane with bounds on their samples; peers' at the same ones."""
-    methods: dict[str, Method] = {
-        "filter_points": ours, "filter_points(max_iters=500)": partial(ours, max_iters=500),
-        "filter_points(confidence=0.99)": partial(ours, confidence=0.99),
-    }  # fmt: skip
-    kind, one = "homography", partial(single, "homography")
-    for most, confidence in ((10_000, 0.999), (100_000, 0.9999)):
-        bounds = {"maxIters": most, "confidence": confidence}
-        name = f"{most:,} iterations, {confidence:g}".replace("0.", ".")
-        methods[f"find_homography, {name}"] = partial(one, partial(found_by_cv2_name, kind, **bounds))
-        methods[f"MAGSAC, {name}"] = partial(one, of_points(partial(opencv, kind, "USAC_MAGSAC", 3.0, **bounds)))
-        if poselib is not None:
-            theirs = partial(of_poselib, kind, threshold=3.0, max_iterations=most, success_prob=confidence)
-            methods[f"PoseLib, {name}"] = partial(one, of_points(theirs))
-    return methods
 
 
 def own_methods(**variants: dict[str, Any]) -> dict[str, Method]:

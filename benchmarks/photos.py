@@ -66,10 +66,9 @@ def given(stem: Path) -> tuple[Points, Points] | None:
 
 
 def match_all(img1: NDArray[np.uint8], img2: NDArray[np.uint8]) -> Arrays:
-    """SIFT and ORB with the ratio test, and mutual nearest neighbours without it."""
+    """SIFT and ORB with the ratio test, and SIFT's mutual nearest neighbours without it."""
     sift, mutual = matches_of(img1, img2, "sift", N_FEATURES)
-    orb, mutual_orb = matches_of(img1, img2, "orb", N_FEATURES)
-    return {"sift": sift, "mutual": mutual, "orb": orb, "mutual-orb": mutual_orb}
+    return {"sift": sift, "mutual": mutual, "orb": matches_of(img1, img2, "orb", N_FEATURES)[0]}
 
 
 def images_of(scenes: str, name: str) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
@@ -79,25 +78,24 @@ def images_of(scenes: str, name: str) -> tuple[NDArray[np.uint8], NDArray[np.uin
     return img1, img2
 
 
-def fresh(stem: Path, features: str) -> tuple[Points, Points, Points]:
-    """Matches of the photographs themselves, and sizes of their keypoints: "sift", "orb", "mutual" or "mutual-orb"."""
+def fresh(stem: Path, features: str) -> tuple[Points, Points]:
+    """Matches of the photographs themselves: "sift", "orb" or "mutual"."""
     img1, img2 = images_of(stem.parent.name, stem.name)
     slug = f"photos_sizes_{stem.parent.name}_{stem.name}_{N_FEATURES}_opencv{cv2.__version__}"
     rows = stored(slug, partial(match_all, img1, img2))[features]
-    return rows[:, :2], rows[:, 2:4], rows[:, 4:]
+    return rows[:, :2], rows[:, 2:4]
 
 
 def photos(scenes: str, features: str, half: str, fewest: int = FEWEST_TRUE) -> Iterator[Problem]:
-    """Pairs of "planes" or "rigid" with "given", "sift", "orb", "mutual" or "mutual-orb" matches, as far as they have true ones.
+    """Pairs of "planes" or "rigid" with "given", "sift", "orb" or "mutual" matches, as far as they have true ones.
 
     Off a labelled plane, likely true matches are not judged.
     """
     for name in scene_names(scenes, half):
         stem = home() / scenes / name
-        found = given(stem) if features == "given" else fresh(stem, features)
-        if found is None:
+        points = given(stem) if features == "given" else fresh(stem, features)
+        if points is None:
             continue
-        points, sizes = found[:2], None if features == "given" else found[2]
         model = true_model(scenes, stem)
         if scenes == "planes":
             error = np.linalg.norm(apply_homography(model, points[0]) - points[1], axis=1)
@@ -108,5 +106,5 @@ def photos(scenes: str, features: str, half: str, fewest: int = FEWEST_TRUE) -> 
             continue
         judged, exact = np.ones(len(labels), bool), validation_points(stem)
         suite = f"{features} on photographed {scenes}"
-        problem = Problem(name, suite, KINDS[scenes], *points, labels, judged, (model,), *exact, sizes=sizes)
+        problem = Problem(name, suite, KINDS[scenes], *points, labels, judged, (model,), *exact)
         yield problem.with_off_plane_unjudged(images_of(scenes, name)) if scenes == "planes" else problem

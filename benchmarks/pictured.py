@@ -33,10 +33,8 @@ def matched(name: str, suite: str, arrays: Arrays, features: str, ratio: float |
     """The mutual nearest neighbours of one pair out of cached arrays, those that pass a ratio test where one is asked for."""
     kept = np.ones(len(arrays[f"{features}_ratio"]), bool) if ratio is None else arrays[f"{features}_ratio"] < ratio
     rows = *points_of(arrays, features), arrays[f"{features}_labels"], arrays[f"{features}_judged"]
-    pairs = arrays[f"{features}_pairs"][kept]
-    sizes = [arrays[f"{features}_sizes{number}"][side] for number, side in enumerate(pairs.T, 1)]
     kind = "homography" if suite.endswith((" H", "plane", "planes")) else "fundamental"
-    return Problem(name, suite, kind, *(row[kept] for row in rows), sizes=np.column_stack(sizes))
+    return Problem(name, suite, kind, *(row[kept] for row in rows))
 
 
 def features_of(img1: NDArray[np.uint8], img2: NDArray[np.uint8]) -> Arrays:

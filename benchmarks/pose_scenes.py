@@ -104,7 +104,7 @@ def draw(scene: str, motion: str, seed: int, see: Projection = project, focals: 
     exact, cameras = rng.choice(rows, N_EXACT), Cameras(K1, K2, R, t)
     model = exact_model(K1, K2, R, t)
     return Problem(
-        f"{scene} {motion} {seed}", "drawn poses", "homography" if motion == "rotation" else "fundamental",
+        f"{scene} {motion} {seed}", "synthetic poses", "homography" if motion == "rotation" else "fundamental",
         points[0][order], points[1][order], labels[order], np.ones(total, bool), (model,),
         views[0][exact], views[1][exact], cameras=cameras,
     )  # fmt: skip

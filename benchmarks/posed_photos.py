@@ -65,12 +65,9 @@ def learned(matcher: str, half: str, per_cell: int = 1) -> Iterator[Problem]:
         yield replace(problem, suite=f"learned, {matcher}", labels=true.astype(np.intp), judged=judged)
 
 
-def near_misses(half: str, per_cell: int = 1, features: str = "sift") -> Iterator[Problem]:
-    """Photographed rigid scenes: a fifth of the exact matches, true and within 1 px of a model, is moved by 6 to 20 px.
-
-    `features` are those of `photos`.
-    """
-    for problem in photos("rigid", features, half):
+def near_misses(half: str, per_cell: int = 1) -> Iterator[Problem]:
+    """Photographed rigid scenes: a fifth of the exact matches, true and within 1 px of a model, is moved by 6 to 20 px."""
+    for problem in photos("rigid", "sift", half):
         points = problem.points1, problem.points2
         model, mask = opencv("fundamental", "USAC_MAGSAC", 1.0, *points, 0, **MANY)
         exact = mask & (problem.labels > 0)

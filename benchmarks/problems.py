@@ -48,7 +48,7 @@ class Problem:
     noise-free true correspondences, for errors of models. `moved`: near misses among the matches; where a scene's planes are
     labelled, the matches off them that one motion explains and that are not judged; `shifted`: those of them that the pictures
     show on a plane, a whole period of its pattern away.
-    `sizes`: (n, 2), of the keypoints in both images. `settings`: what the problem was made with.
+    `settings`: what the problem was made with.
     """
 
     name: str
@@ -65,7 +65,6 @@ class Problem:
     cameras: Cameras | None = None
     moved: NDArray[np.bool_] | None = None
     shifted: NDArray[np.bool_] | None = None
-    sizes: Points | None = None
 
     @property
     def mismatch_rate(self) -> float:
@@ -75,7 +74,7 @@ class Problem:
     def shuffled(self, seed: int) -> Problem:
         """The same problem with its rows in another order: how a seed reaches methods that take none."""
         order = np.random.default_rng(seed).permutation(len(self.labels))
-        names = ("points1", "points2", "labels", "judged", "moved", "shifted", "sizes")
+        names = ("points1", "points2", "labels", "judged", "moved", "shifted")
         return replace(self, **{name: getattr(self, name)[order] for name in names if getattr(self, name) is not None})
 
     def with_off_plane_unjudged(self, images: tuple[Image, Image] | None = None) -> Problem:

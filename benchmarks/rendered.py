@@ -23,7 +23,6 @@ WEIGHTS = ("area", "even", "uneven")  # how true matches are shared among struct
 MISMATCHES = ("uniform", "nearby")
 # Repeated mismatches agree with each other: beyond half of the matches the wrong structures are the larger ones.
 REPEATED_RATES = RATES[:4]
-EVEN_RATES, FIRST_EVEN = (0.2, 0.4, 0.5, 0.6, 0.7), 500
 VARIED = {
     "one plane": ("one plane", 1), "three planes": ("planes", 3), "one rigid motion": ("one rigid", 1), "two motions": ("motions", 2),
     "two motions seen through each other": ("", 0),
@@ -65,17 +64,6 @@ def repeated(half: str, per_cell: int) -> Iterator[Problem]:
         for index in range(per_cell * len(REPEATED_RATES)):
             rate = REPEATED_RATES[index % len(REPEATED_RATES)]
             yield draw(family, rate, "repeated", first_seed(half) + index)
-
-
-def even(half: str) -> Iterator[Problem]:
-    """Five scenes of each family, one for each mismatch rate, beside those of the suites: 300 matches, 1 px of noise."""
-    for family, choices in STRUCTURES.items():
-        for index, rate in enumerate(EVEN_RATES):
-            seed = first_seed(half) + FIRST_EVEN + index
-            scene = build(family, choices[index % len(choices)], seed)
-            found = draw_correspondences(scene, 300, mismatch_rate=rate, noise=1.0, rng=seed)
-            arrays = {"points1": found.points1, "points2": found.points2, "labels": found.labels} | truth(scene, seed)
-            yield problem(f"{family} {rate}", "seeds", arrays, np.ones(300, bool))
 
 
 def varied(half: str, per_cell: int) -> Iterator[Problem]:

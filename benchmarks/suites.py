@@ -41,11 +41,6 @@ SUITES: dict[str, Callable[[str, int], Iterator[Problem]]] = {
     "few-true": rendered.few_true,
     "scans": scans,
     "near": posed_photos.near_misses,
-    **{f"near-{features}": partial(posed_photos.near_misses, features=features) for features in ("orb", "mutual")},
-    **{
-        f"rigid-{features}": lambda half, per_cell, of=features: photos("rigid", of, half)
-        for features in ("orb", "mutual-orb")
-    },  # type: ignore[misc]
     "posed": posed_photos.posed,
     **{f"learned-{matcher}": partial(posed_photos.learned, matcher) for matcher in LEARNED},
     "by-hand": moved_things.by_hand,
@@ -67,7 +62,6 @@ SUITES: dict[str, Callable[[str, int], Iterator[Problem]]] = {
     "unrelated-photographs": lambda half, per_cell: pair_sets.unrelated_photographs(half, 10 * per_cell),
     "overlaid": pair_sets.overlaid,
     "still": pair_sets.still,
-    "seeds": lambda half, per_cell: rendered.even(half),
     "varied": rendered.varied,
 }
 """Name on the command line -> function of the half and of the number of problems in each cell of a rendered suite."""
@@ -85,10 +79,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "poses",
         "poses-sift",
         "building",
-    ),
-    "sized": (
-        *("near", "near-orb", "near-mutual", "rigid-orb", "rigid-mutual-orb"),
-        *(name for name in PHOTOGRAPHED if not name.endswith("given")),
     ),
     "learned": tuple(f"learned-{matcher}" for matcher in LEARNED),
     "facades": tuple(f"facades-{way}" for way in facades.WAYS),

@@ -1,8 +1,7 @@
 """Processor time of this package beside OpenCV's USAC_MAGSAC and PoseLib, in turn in one process and on one thread.
 
-    python benchmarks/times.py --store                         # all rows but COLMAP's, the CSV of docs/benchmarks.md
+    python benchmarks/times.py --store                         # all rows, the CSV of docs/benchmarks.md
     python benchmarks/times.py --rows rigid,unrelated          # some of them
-    python benchmarks/times.py --rows colmap                   # needs pycolmap and the photographs beside AdelaideRMF
 
 A line is measured on `--seeds` shuffles of its matches, after one call that is not counted: medians and 95th percentiles. A method
 stops after 20 s of a line. Peers fit the one model that a line's scene has at its best threshold, a pose where cameras are known.
@@ -12,8 +11,6 @@ import argparse
 import cProfile
 import os
 import pstats
-import resource
-import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -36,6 +33,7 @@ from methods import (
     LINES,
     MANY,
     OURS,
+    PIXELS,
     calibrated_opencv,
     calibrated_poselib,
     mask_methods,
@@ -56,8 +54,6 @@ from ruzhash_cv import filter_points
 from ruzhash_cv.datasets import data_folder, load_pair
 
 PEERS = ("USAC_MAGSAC", "USAC_MAGSAC 100k", "PoseLib")
-PIXELS = {"homography": 12.0, "fundamental": 5.0}
-"""Thresholds of USAC_MAGSAC and PoseLib: the best of the photographs' tuning halves."""
 LONGEST, FEWEST_RUNS = 20.0, 3
 """Processor seconds of a method on a line, beyond which it is run no more than so many times."""
 POSED_MATCHES, UNRELATED_MATCHES, N_UNRELATED = 926, (300, 1500), 5
@@ -318,43 +314,8 @@ def memory_facts(seeds: int) -> Iterator[Row]:
             yield fact("memory", "peak memory of a call", extra, "MB", n=n)
 
 
-def colmap_facts(seeds: int) -> Iterator[Row]:
-    """`ruzhash-cv colmap` on pairs of photographs of a building, a process with its start, beside COLMAP's own verification."""
-    import pycolmap
-    import reconstruct
-
-    pycolmap.logging.minloglevel = 2
-    photos = reconstruct.Photos("castle", home().parent / "sceaux_castle", "905.4,500,375")
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        reconstruct.matched(photos, folder / "all.db", 0.8)
-        for n_pairs in (1, 11, 55):  # the first reads what is not yet in memory
-            for method in (OURS, "COLMAP"):
-                database = folder / f"{method}{n_pairs}.db"
-                database.write_bytes((folder / "all.db").read_bytes())
-                with sqlite3.connect(database) as db:
-                    kept = "SELECT pair_id FROM matches ORDER BY pair_id LIMIT ?"
-                    db.execute(f"DELETE FROM matches WHERE pair_id NOT IN ({kept})", (n_pairs,))
-                before, start = children(), time.process_time()
-                if method == OURS:
-                    command = [sys.executable, "-m", "ruzhash_cv", "colmap", str(database), "--n-jobs", "1"]
-                    subprocess.run(command, check=True, capture_output=True)
-                else:
-                    reconstruct.by_colmap(photos, database)
-                seconds = children() - before if method == OURS else time.process_time() - start
-                if n_pairs > 1:
-                    title = f"COLMAP database, {n_pairs} pairs"
-                    yield fact("colmap", title, seconds, "processor s", method=method, n=n_pairs)
-
-
-def children() -> float:
-    """Processor seconds of finished processes that this one started."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
 FACTS: dict[str, Callable[[int], Iterator[Row]]] = {
-    "first": first_facts, "calls": call_facts, "memory": memory_facts, "colmap": colmap_facts,
+    "first": first_facts, "calls": call_facts, "memory": memory_facts,
 }  # fmt: skip
 """Single numbers, by the names of the command line."""
 
@@ -393,10 +354,9 @@ def fact_table(rows: pd.DataFrame) -> str:
     """Single numbers; frames a second of video follow from its lines."""
     lines = []
     for of in rows[rows.row.isin(FACTS)].itertuples():
-        whose = "" if of.method == OURS else f", {of.method}"
-        size = f", {of.n:,} matches" if of.n and of.row != "colmap" else ""
+        size = f", {of.n:,} matches" if of.n else ""
         unit = f" {of.unit}" if isinstance(of.unit, str) and of.unit else ""
-        lines.append([f"{of.title}{size}{whose}", f"{of.median:,.4g}{unit}"])
+        lines.append([f"{of.title}{size}", f"{of.median:,.4g}{unit}"])
     for title, _, own in per_line(rows[rows.row == "video"]):
         rates = (f"{name} {1e3 / own['median'][name]:.0f}" for name in (OURS, "PoseLib") if name in own.index)
         lines.append([f"{title}, frames a second", ", ".join(rates)])
@@ -430,9 +390,7 @@ def main() -> None:
     """Measure the rows asked for, print the tables, store the numbers."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     every = [*ROWS, *FACTS]
-    default = ",".join(name for name in every if name != "colmap")
-    told = f"of {', '.join(every)}; default: all but colmap"
-    parser.add_argument("--rows", default=default, metavar="NAME,NAME", help=told)
+    parser.add_argument("--rows", default=",".join(every), metavar="NAME,NAME", help=f"default: {', '.join(every)}")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--store", action="store_true", help="write `results/times.csv`")
     options = parser.parse_args()

@@ -209,7 +209,7 @@ def filter_points(
     >>> filter_points(keypoints, keypoints, rows, ratio=0.8)
     <FilterResult: 40 of 40 matches kept, 1 motion>
     """
-    seen = None if cameras is None else as_cameras(cameras)
+    started, seen = time.perf_counter(), None if cameras is None else as_cameras(cameras)
     if seen is not None:
         points1, points2 = as_seen(points1, seen[0], "points1"), as_seen(points2, seen[1], "points2")
     pairs = look_up(points1, points2, matches, ratio, ("points1", "points2"), sizes)
@@ -220,19 +220,19 @@ def filter_points(
         false_discovery_rate = check_real(false_discovery_rate, "false_discovery_rate", above=0.0, below=1.0)
     keep_stationary = check_bool(keep_stationary, "keep_stationary")
     options = Options(threshold, false_discovery_rate, as_pixels(pixel), keep_stationary, seen, pairs.sizes, ratio)
-    parameters, generator = with_effort(confidence, max_iters), as_generator(rng)
-    with np.errstate(under="ignore"):  # whatever the caller's settings
-        result = run(pairs.points1, pairs.points2, families, parameters, options, generator)
+    parameters, attempts, sign = with_effort(confidence, max_iters), [(families, options)], None
+    if seen is not None and model == "auto":
+        attempts.append((families_of(model), replace(options, cameras=None, misfit=seen)))
+    for families, options in attempts:
+        with np.errstate(under="ignore"):  # whatever the caller's settings
+            result = run(pairs.points1, pairs.points2, families, parameters, options, as_generator(rng))
+        if (other := _sign_of_other_cameras(result)) is None:
+            break
+        sign = other + (" The matches were filtered without cameras." if model == "auto" else "")
+    result.seconds["total"] = time.perf_counter() - started
     if seen is not None:
-        other = _sign_of_other_cameras(result)
-        if other is not None and model == "auto":
-            seconds, without = result.seconds["total"], replace(options, cameras=None, misfit=seen)
-            families, generator = families_of(model), as_generator(rng)
-            with np.errstate(under="ignore"):
-                result = run(pairs.points1, pairs.points2, families, parameters, without, generator)
-            result.seconds["total"] += seconds
-            other += " The matches were filtered without cameras."
-        reasons.warn(reasons.sign_of_focal_length(seen, pairs.points1, pairs.points2) or other)
+        for warning in (reasons.sign_of_focal_length(seen, pairs.points1, pairs.points2), sign):
+            reasons.warn(warning)
     # Unlike pictures may share a plane that mirrors by chance.
     for motion in [motion for motion in result.motions[:1] if motion.evidence >= DO_NOT_RECONSTRUCT]:
         reasons.warn(reasons.sign_of_exchanged_axes(pairs.points1[motion.mask], pairs.points2[motion.mask]))
@@ -266,7 +266,7 @@ def run(
     rng: np.random.Generator,
 ) -> FilterResult:
     """Return the result for checked points (n, 2)."""
-    started, pixels = time.perf_counter(), options.pixel
+    pixels = options.pixel
     largest = largest_coordinate(min(pixels))
     sight = None if options.cameras is None else sight_of(points1, points2, options.cameras, largest)
     matches = MatchSet.of(points1, points2, parameters.unit * pixels[1], sight, pixels, options.sizes)
@@ -276,9 +276,7 @@ def run(
     estimated = estimate(matches, families, parameters, rng)
     tried = estimated.tried
     reason = None if len(estimated.scene) or tried is None else reasons.why_nothing(matches, pixels, tried.n_models)
-    result = _result(estimated, options, reason)
-    result.seconds["total"] = time.perf_counter() - started
-    return result
+    return _result(estimated, options, reason)
 
 
 def _result(estimate: Estimate, options: Options, reason: str | None) -> FilterResult:

@@ -427,6 +427,8 @@ def of_all_samples(
     matches: MatchSet, families: Families, family_id: int, reach: float, parameters: Parameters
 ) -> Array | None:
     """Return the best matrix (9,) of all minimal samples of a few distinct matches and of their refits, which decide nothing else."""
+    if matches.is_on_a_line:
+        return None
     data = matches.data[np.unique(matches.groups, return_index=True)[1]]
     family = families[family_id]
     samples = np.array(list(combinations(range(len(data)), family.sample_size)), np.int64)

@@ -77,10 +77,10 @@ def test_demo_compares_every_method_and_draws_both_images(tmp_path: Path, capsys
 def test_demo_says_where_to_use_what(tmp_path: Path, capsys: Captured) -> None:
     assert cli.main(["demo", "--pair", "plane", "--pair", "wrong", "-o", str(tmp_path)]) == 0
     pairs, totals = capsys.readouterr().out.split("mean of the pairs")
-    (gained,) = re.findall(r"^filter_points gains ([\d.]+) against .+, and takes [\d.e+]+ times", pairs, re.MULTILINE)
+    (gained,) = re.findall(r"^filter_points gains ([\d.]+) against .+ at its best threshold, and ", pairs, re.MULTILINE)
     assert re.search(rf"^use filter_points: wrong \(\+{gained}\)$", totals, re.MULTILINE)
-    assert re.search(r"^a tie if OpenCV's threshold is right: plane \([+-][\d.]+\)$", totals, re.MULTILINE)
-    assert re.search(r"^use OpenCV: none$", totals, re.MULTILINE)
+    assert re.search(r"^a tie, and OpenCV is much faster, .+: plane \([+-][\d.]+\)$", totals, re.MULTILINE)
+    assert re.search(r"^use OpenCV, if you know the threshold: none$", totals, re.MULTILINE)
     means = {
         line[2:38].strip(): float(line[38:].split()[0]) for line in totals.splitlines()[1:] if line.startswith("  ")
     }

@@ -1,7 +1,6 @@
 """The filter on scenes whose answer is known, and on input that is repeated, scarce or absurd."""
 
 import copy
-import functools
 import itertools
 import pickle
 import re
@@ -98,32 +97,6 @@ def test_the_order_of_models_is_by_distinct_matches() -> None:
     assert [motion.mask.sum() for motion in often.motions] == [60, 120]
 
 
-def test_two_planes_of_one_rigid_scene_are_one_motion_with_two_parts() -> None:
-    """Of 24 scenes 18 are: in the others a plane stays alone."""
-    joined, scores = 0, []
-    for seed in range(7):
-        scene = facade_scene(2, rng=seed)
-        drawn = draw_correspondences(scene, 400, mismatch_rate=0.7, noise=1.0, weights="even", rng=seed)
-        result = filter_points(drawn.points1, drawn.points2)
-        joined += [(motion.kind, len(motion.planes)) for motion in result.motions] == [("fundamental", 2)]
-        scores.append(f1(result.inlier_mask, drawn.labels))
-    assert joined >= 4
-    assert np.mean(scores) > 0.96
-
-
-@pytest.mark.slow
-def test_planes_that_hold_by_wide_tolerances_alone_give_way_to_a_fundamental_matrix() -> None:
-    """Shallow rigid scenes: a plane with a tolerance of 30 px holds most of each."""
-    rigid, scores = 0, []
-    for seed in range(8):
-        drawn = draw_correspondences(rigid_scene(rng=seed), 150, mismatch_rate=0.1, noise=2.0, rng=seed)
-        result = filter_points(drawn.points1, drawn.points2)
-        rigid += [motion.kind for motion in result.motions] == ["fundamental"]
-        scores.append(f1(result.inlier_mask, drawn.labels))
-    assert rigid >= 7
-    assert np.mean(scores) > 0.95
-
-
 def test_mismatches_within_the_tolerance_of_a_motion_are_removed_and_hardly_a_true_match() -> None:
     """Mismatches fall on their epipolar lines by chance, more of them in the outer part of the tolerance than true matches."""
     fallen, kept_fallen, true, kept_true = 0, 0, 0, 0
@@ -141,29 +114,12 @@ def test_mismatches_within_the_tolerance_of_a_motion_are_removed_and_hardly_a_tr
     assert kept_true > 0.95 * true
 
 
-@functools.cache
-def kept_at(rate: float, mismatches: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return which matches of a plane are kept at a rate, and which are wrong."""
-    scene = plane_scene(rng=seed)
-    drawn = draw_correspondences(scene, 600, mismatch_rate=0.6, noise=0.7, mismatches=mismatches, rng=seed)
-    result = filter_points(drawn.points1, drawn.points2, false_discovery_rate=rate, rng=seed)
-    return result.inlier_mask, drawn.labels == 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("mismatches", ["uniform", "nearby"])
-@pytest.mark.parametrize("rate", [0.01, 0.05, 0.1])
-def test_no_larger_share_of_those_kept_is_wrong_than_asked(rate: float, mismatches: str) -> None:
-    found = [kept_at(rate, mismatches, seed) for seed in range(8)]
-    n_wrong, n_kept = sum((keep & wrong).sum() for keep, wrong in found), sum(keep.sum() for keep, _ in found)
-    # Half as many again, and three standard errors of a count.
-    assert n_wrong < 1.5 * rate * n_kept + 3 * np.sqrt(rate * n_kept)
-    assert np.mean([keep[~wrong].mean() for keep, wrong in found]) > 0.9
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_a_higher_rate_keeps_more(seed: int) -> None:
-    for low, high in itertools.pairwise(kept_at(rate, "nearby", seed)[0] for rate in (0.01, 0.05, 0.1)):
+    scene = plane_scene(rng=seed)
+    drawn = draw_correspondences(scene, 600, mismatch_rate=0.6, noise=0.7, mismatches="nearby", rng=seed)
+    results = (filter_points(drawn.points1, drawn.points2, false_discovery_rate=rate) for rate in (0.01, 0.05, 0.1))
+    for low, high in itertools.pairwise(result.inlier_mask for result in results):
         assert high[low].all()
         assert high.sum() > low.sum()
 
@@ -181,38 +137,6 @@ def test_a_wide_threshold_finds_a_plane_and_none_in_mismatches(threshold: float)
         mask = filter_points(drawn.points1, drawn.points2, threshold=threshold).inlier_mask
         found.append(mask[drawn.labels == 1].mean())
     assert np.mean(found) > 0.95
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("zoom", [1.0, 0.5, 2.0])
-def test_a_crowd_around_a_precise_plane_is_not_kept(zoom: float) -> None:
-    """Mismatches within 50 px of the true position look better than nearly all decoys, which are anywhere."""
-    kept, refound = [], []
-    for seed in range(6):
-        scene = plane_scene(rng=seed)
-        drawn = draw_correspondences(scene, 600, mismatch_rate=0.6, noise=0.5, mismatches="nearby", rng=seed)
-        # A fundamental matrix may be found in the crowd now and then; this is about what lies beside the plane.
-        mask = filter_points(drawn.points1, zoom * drawn.points2, model="homography", rng=seed).inlier_mask
-        kept.append(mask[drawn.labels == 0].mean())
-        refound.append(mask[drawn.labels > 0].mean())
-    assert np.mean(kept) < 0.1
-    assert np.mean(refound) > 0.99
-
-
-@pytest.mark.xfail(strict=True, reason="the plane joins the motion of the other scene for four of 24 seeds")
-def test_a_plane_and_a_rigid_scene_that_move_apart_have_a_label_each() -> None:
-    right = []
-    for seed in range(6):
-        built = (plane_scene(rng=4), 200), (rigid_scene(rng=2), 300)
-        parts = [draw_correspondences(*each, mismatch_rate=0.2, noise=0.5, rng=seed) for each in built]
-        points1, points2 = (np.vstack([getattr(part, side) for part in parts]) for side in ("points1", "points2"))
-        result = filter_points(points1, points2, rng=seed)
-        found = zip(np.split(result.motion_labels, [200]), parts, strict=True)
-        own = [labels[part.labels > 0] for labels, part in found]
-        plane, scene = (int(np.bincount(labels + 1)[1:].argmax()) for labels in own)
-        assert (result.motions[plane].kind, result.motions[scene].kind) == ("homography", "fundamental")
-        right.append([(own[0] == plane).mean(), (own[1] == scene).mean()])
-    assert np.mean(right) > 0.95
 
 
 @pytest.mark.parametrize("scale", [0.1, 0.3, 1.0, 3.0, 10.0])
@@ -288,6 +212,7 @@ def test_a_result_without_structures_says_why() -> None:
         ("at least 8 are needed: all points are the same", np.full((60, 2), 5.0), np.full((60, 2), 7.0)),
         (f"lie within {small:.3g} units; if the unit is not the pixel, give `pixel`", points / 500, points / 500),
         ("the points of the first image lie on a line", line, others),
+        ("the points of the first image lie on a line", line, line),
         ("the points of the second image lie on a line", others, line),
         ("the points of the first image are all the same", np.full((60, 2), 5.0), others),
         ("the points of the second image are all the same", others, np.full((60, 2), 5.0)),

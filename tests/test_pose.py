@@ -39,6 +39,18 @@ def test_the_pose_of_a_rigid_scene_is_that_of_the_camera(seed: int) -> None:
     np.testing.assert_array_equal(result.camera_pose(CAMERA, CAMERA2, -len(result.motions)).rotation, rotation)
 
 
+def test_a_pose_is_of_a_motion_and_not_of_the_few_matches_kept() -> None:
+    pixels = views(on_plane(WALL, 150, np.random.default_rng(0), 0.5, 1.2))
+    pose = filter_points(*pixels).camera_pose(CAMERA, CAMERA2)
+    for options in ({"threshold": 0.01}, {"false_discovery_rate": 1e-9}):
+        result = filter_points(*pixels, **options)
+        few = result.camera_pose(CAMERA, CAMERA2)
+        assert np.count_nonzero(result.inlier_mask) < 5
+        assert few.has_baseline
+        assert not (few.inliers & ~result.inlier_mask).any()
+        np.testing.assert_allclose(few.rotation, pose.rotation, atol=0.01)
+
+
 def test_a_pose_is_indexed_as_it_unpacks() -> None:
     points = np.random.default_rng(0).uniform([-2, -1, 4], [2, 1, 8], (60, 3))
     pose = filter_points(*views(points)).camera_pose(CAMERA, CAMERA2)

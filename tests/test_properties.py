@@ -109,25 +109,6 @@ def test_the_same_bits(change: Callable[..., Changed], seed: int, options: dict[
         assert after.inlier_mask[len(pairs) :].tolist() == expected
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "move",
-    [
-        lambda pairs: np.column_stack([-pairs[:, 1], pairs[:, 0], -pairs[:, 3], pairs[:, 2]]),
-        lambda pairs: pairs * [-1, 1, -1, 1],
-        lambda pairs: pairs[:, [2, 3, 0, 1]],
-    ],
-    ids=["turned", "mirrored", "exchanged"],
-)
-def test_turned_mirrored_and_exchanged_images_change_few_verdicts(move: Callable[[Array], Array]) -> None:
-    """Sums round otherwise, samples of other rows are drawn; docs/limits.md has the shares."""
-    agree = []
-    for seed in range(20):
-        pairs = scene(np.random.default_rng(seed))
-        agree.append((filtered(pairs).inlier_mask == filtered(move(pairs)).inlier_mask).mean())
-    assert np.mean(agree) > 0.95
-
-
 # Preference space
 
 

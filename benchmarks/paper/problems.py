@@ -15,7 +15,7 @@ from paper.algebraic import AlgebraicFundamentalMatrices, AlgebraicHomographies
 
 from ruzhash_cv.datasets import FUNDAMENTAL_SCENES, HOMOGRAPHY_SCENES, AdelaideScene, fetch_adelaidermf
 from ruzhash_cv.models import Lines, ModelFamily
-from ruzhash_cv.paper import paper_preferences, paper_scores
+from ruzhash_cv.paper import paper_preferences
 
 Array = NDArray[np.float64]
 ROOT = Path(__file__).resolve().parents[2]
@@ -172,10 +172,6 @@ class Problem:
     def preferences(self, *, binary: bool = False, rng: Any = 0) -> Any:
         """Preferences (n, 10 n) in the paper's configuration."""
         return paper_preferences(self.data, self.family, sigma=self.sigma, k=self.k, binary=binary, rng=rng)
-
-    def scores(self, method: str, **options: Any) -> Array:
-        """Anomaly scores (n,) by a method of the paper."""
-        return paper_scores(self.data, self.family, method, sigma=self.sigma, k=self.k, **options)
 
     def widened(self) -> Problem:
         """The problem with the wide cut-off."""

@@ -17,7 +17,6 @@ from evaluate import (
     KEY,
     MEASURE,
     Measure,
-    changes,
     collect,
     compare,
     leads,
@@ -68,7 +67,7 @@ def test_every_column_of_a_measure_is_in_its_rows(name: str) -> None:
     problem = replace(problem, labels=np.where(np.arange(len(problem.labels)) % 10, problem.labels, 2))
     row = run_once(measure, problem, "ruzhash_cv", MASKS["ruzhash_cv"], 0)
     rows = pd.DataFrame([dict(zip(KEY, ("a suite", "tune", "1", "ruzhash_cv", 0), strict=True)) | row])
-    text = table(changes(rows) if name == "seeds" else rows, measure.columns)
+    text = table(rows, measure.columns)
     assert text.splitlines()[0].count("|") == len(measure.columns) + 3
 
 
@@ -133,14 +132,6 @@ def test_two_files_of_rows_are_compared_by_problem(tmp_path) -> None:
     rows.to_csv(tmp_path / "a.csv", index=False)
     rows.assign(f1=rows.f1 + [0.1, 0.3]).to_csv(tmp_path / "b.csv", index=False)
     assert "| s: m | f1 | 2 | 0.1500 | 0.3500 | +0.2000 ± 0.1000 |" in compare(tmp_path / "a.csv", tmp_path / "b.csv")
-
-
-def test_verdicts_that_change_with_the_seed_are_counted() -> None:
-    masks = [[1, 1, 0, 0], [1, 0, 0, 0], [1, 1, 0, 0]]
-    packed = [np.packbits(mask).tobytes().hex() for mask in masks]
-    rows = [("s", "tune", "1", "m", seed, 0.5 + 0.1 * seed, mask, 4, 1.0) for seed, mask in enumerate(packed)]
-    found = changes(pd.DataFrame(rows, columns=[*KEY, "f1", "mask", "n", "ms"])).iloc[0]
-    assert (found.against, found.changed, found.range) == pytest.approx((100 / 12, 25.0, 0.2))
 
 
 def test_near_misses_are_moved_true_matches_and_count_as_false() -> None:

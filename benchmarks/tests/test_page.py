@@ -64,7 +64,7 @@ def test_models_and_calibration_have_a_line_for_each_suite(results) -> None:
     columns = ["suite", "half", "method", "problems", "calibration error", "wrong among the kept"]
     rows = [("one plane", "judge", name, 3, 0.1, wrong) for name, wrong in ((OURS, 0.2), (f"{OURS} at 0.05", 0.04))]
     pd.DataFrame(rows, columns=columns).assign(commit="abcdefg").to_csv(results / "calibration.csv")
-    assert "| drawn plane | 0.100 |  | 0.040 |" in page.calibration_table()
+    assert "| synthetic plane | 0.100 |  | 0.040 |" in page.calibration_table()
 
 
 def halves(tune: dict[str, list[float]], judge: dict[str, list[float]]) -> pd.DataFrame:
@@ -127,7 +127,7 @@ def test_fill_replaces_what_is_between_the_marks_and_nothing_else() -> None:
 def test_suites_and_methods_are_called_the_same_everywhere() -> None:
     suites = [page.suite_title(suite) for suites, _ in page.SECTIONS.values() for suite in suites]
     assert suites[0] == "AdelaideRMF planes, labelled"
-    assert {"photographed planes, no ratio test", "drawn rigid scene", "drawn motions, repeated texture"} < set(suites)
+    assert {"photographed planes, no ratio test", "synthetic rigid scene", "synthetic motions, repeated texture"} < set(suites)
     assert len(set(suites)) == len(suites)
     assert page.method_title("sequential H USAC_MAGSAC 12 px 100k") == "MAGSAC H in turn 12 px"
     assert page.method_title("F USAC_MAGSAC 5 px") == "MAGSAC F 5 px, OpenCV's iterations"

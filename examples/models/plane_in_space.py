@@ -77,6 +77,7 @@ def draw(points: Array, labels: NDArray[np.int64]) -> None:
     plt.figure(figsize=(6, 5), layout="constrained")
     axes: Any = plt.axes(projection="3d")
     axes.scatter(*points.T, c=np.array([*plt.get_cmap("tab10").colors, (0.8, 0.8, 0.8)])[labels], s=6)
+    axes.set_title("a colour for each plane, strays grey")
     plt.show()
 
 

@@ -36,6 +36,7 @@ for axis, (name, detector) in zip(axes, detectors.items(), strict=True):
     axis.scatter(*points.T, s=5, c=np.where(labels > 0, "C0", "0.8"))
     axis.set(title=f"{name}, AUC {auc:.2f}", aspect="equal")
     axis.axis("off")
+figure.suptitle("points labelled as inliers are blue")
 
 # %%
 # In a pipeline its options are found by a grid search, where some labels are known.

@@ -36,12 +36,10 @@ print(f"rotation is {np.degrees(np.linalg.norm(cv2.Rodrigues(pose.rotation @ tur
 print(f"direction is {np.degrees(np.arccos(pose.translation @ move / np.linalg.norm(move))):.2f} degrees off")
 
 # %%
-# What was kept, where the fisheye saw it, and the same in the 360 degree image.
+# Kept matches in both images, each in one colour.
 figure, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained", width_ratios=(1, 2))
 for axis, places, title in zip(axes, (points1, points2), ("fisheye", "360 degrees"), strict=True):
-    axis.scatter(*places[~result.inlier_mask].T, 3, "lightgrey", label="flagged")
-    axis.scatter(*places[result.inlier_mask].T, 3, "tab:green", label="kept")
-    axis.set(title=title, aspect="equal")
+    axis.scatter(*places[result.inlier_mask].T, 3, points1[result.inlier_mask, 0], cmap="turbo")
+    axis.set(title=title, aspect="equal", xlabel="x (pixels)", ylabel="y (pixels)")
     axis.invert_yaxis()
-axes[1].legend()
 plt.show()

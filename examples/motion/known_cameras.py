@@ -36,5 +36,7 @@ colours = photos[1][rows, columns, ::-1]
 plt.scatter(seen[:, 0], seen[:, 2], 6, colours / 255)
 plt.plot([0.0, centre[0]], [0.0, centre[2]], "k^", label="cameras")
 plt.axis("equal")
+plt.xlabel("x (baselines)")
+plt.ylabel("z (baselines)")
 plt.legend()
 plt.show()

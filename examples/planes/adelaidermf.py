@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from itertools import product
 from typing import Any
 
@@ -130,19 +129,18 @@ def main() -> None:
         true, judged = judge(scene, points1, points2)
     if scene.kind == "homography" and len(points1) >= FEWEST["fundamental"]:
         judged = judged & (true | ~off_planes(points1, points2))
-    since = time.perf_counter()
     result = filter_points(points1, points2, model=options.model)
-    milliseconds = 1000 * (time.perf_counter() - since)
 
     kept = result.inlier_mask
     auc = area_under_curve(result.anomaly_scores[judged], ~true[judged])
     asked = list(product(FEWEST, THRESHOLDS))
     peers = [quality(in_turn(family, points1, points2, px), true, judged) for family, px in asked]
     best = max(range(len(asked)), key=lambda index: peers[index][2])
-    print(f"{scene.name}, {options.features} matches: {len(kept)}, of which {int(judged.sum())} can be judged")
+    n_judged, n_true = int(judged.sum()), int((true & judged).sum())
     print(
-        f"kept {int(kept.sum())}, flagged {int((~kept).sum())}, motions {len(result.motions)}, {milliseconds:.1f} ms, AUC {auc:.4f}"
+        f"{scene.name}, {options.features} matches: {len(kept)}, of which {n_judged} can be judged, {n_true} of them true"
     )
+    print(f"kept {int(kept.sum())}, flagged {int((~kept).sum())}, motions {len(result.motions)}, AUC {auc:.4f}")
     names = "ruzhash_cv", f"MAGSAC in turn, {asked[best][0]}, {asked[best][1]:g} px"
     for name, (precision, recall, f1) in zip(names, (quality(kept, true, judged), peers[best]), strict=True):
         print(f"{name:38}  precision {precision:.4f}  recall {recall:.4f}  F1 {f1:.4f}")

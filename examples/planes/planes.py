@@ -32,6 +32,7 @@ for axis, image, points in zip(axes, (pair.img1, pair.img2), (pairs.points1, pai
         own = points[plane.mask]
         axis.plot(own[:, 0], own[:, 1], ".", ms=4)
     axis.axis("off")
+axes[0].set_title("kept matches, a colour for each plane", loc="left")
 
 # %%
 # ``motions[i].matrix`` is a homography as OpenCV's are: x2 ~ H x1. What the strongest plane carries over fits the second picture,

@@ -28,6 +28,7 @@ result = filter_points(points1, points2)
 picture = draw_matches(pair.img1, kp1, pair.img2, kp2, matches, result)
 plt.figure(figsize=(10, 4.2), layout="constrained")
 plt.imshow(picture[:, :, ::-1])  # OpenCV's pictures are BGR, matplotlib's RGB
+plt.title("ruzhash_cv", loc="left")
 plt.axis("off")
 
 # %%
@@ -37,6 +38,7 @@ mask = cv2.findFundamentalMat(points1, points2, cv2.USAC_MAGSAC, 3.0)[1].ravel()
 picture = draw_matches(pair.img1, kp1, pair.img2, kp2, matches, mask)
 plt.figure(figsize=(10, 4.2), layout="constrained")
 plt.imshow(picture[:, :, ::-1])
+plt.title("cv2.USAC_MAGSAC, one fundamental matrix", loc="left")
 plt.axis("off")
 
 # %%

@@ -248,7 +248,7 @@ def colour_of(number: int) -> Colour:
 def groups_of(result: FilterResult, drawn: Mask) -> Iterator[Group]:
     """Yield the kept matches in no motion, then those of each row of the table of motions and planes; only `drawn` matches.
 
-    The group of a motion with planes has its off-plane matches; its text counts all of its matches.
+    The group of a motion with planes has its off-plane matches; its text counts both, all of its matches and these.
     """
     kept, table = drawn & result.inlier_mask, printing.table(result)
     rows = np.flatnonzero(kept & ~np.any([row.alone for row in table], axis=0))
@@ -258,7 +258,8 @@ def groups_of(result: FilterResult, drawn: Mask) -> Iterator[Group]:
     for row in table:
         if not row.is_plane:
             markers = itertools.cycle(PLANE_MARKERS)
-        stationary = not row.is_plane and row.structure.stationary
-        text = f"{row.name} {'stationary ' * stationary}{row.words}: {row.n_matches}"
+        stationary, alone = not row.is_plane and row.structure.stationary, np.flatnonzero(kept & row.alone)
+        what = "" if row.is_plane else f", {'stationary ' * stationary}{row.words}"
+        off_planes = "" if row.is_plane or not row.structure.planes else f", {len(alone)} off its planes"
         colour, marker = NO_MOTION if stationary else next(colours), next(markers) if row.is_plane else "disc"
-        yield Group(np.flatnonzero(kept & row.alone), colour, marker, text, LINE_OPACITY)
+        yield Group(alone, colour, marker, f"{row.name}{what}: {row.n_matches}{off_planes}", LINE_OPACITY)

@@ -9,7 +9,6 @@ from ruzhash_cv.paper.configuration import BINARY_METHODS as BINARY_METHODS
 from ruzhash_cv.paper.configuration import METHODS as METHODS
 from ruzhash_cv.paper.configuration import paper_forest as paper_forest
 from ruzhash_cv.paper.configuration import paper_preferences as paper_preferences
-from ruzhash_cv.paper.configuration import paper_scores as paper_scores
 from ruzhash_cv.paper.preferences import embed_preferences as embed_preferences
 from ruzhash_cv.paper.preferences import family_preferences as family_preferences
 from ruzhash_cv.paper.preferences import jaccard_distance as jaccard_distance

@@ -14,8 +14,7 @@ from scipy import sparse
 
 from ruzhash_cv.core.forests.isolation import PreferenceForest
 from ruzhash_cv.core.forests.ruzhash import RuzHashForest
-from ruzhash_cv.foundation.arrays import Array
-from ruzhash_cv.foundation.validation import RNG, as_generator, check_choice
+from ruzhash_cv.foundation.validation import RNG, check_choice
 from ruzhash_cv.models import ModelFamily
 from ruzhash_cv.paper.preferences import family_preferences, sample_models
 from ruzhash_cv.paper.voronoi import VoronoiForest
@@ -61,30 +60,3 @@ def paper_forest(method: str, *, branching_factor: int = 2, **options: Any) -> P
     if method in _METRICS:
         return VoronoiForest(metric=_METRICS[method], branching_factor=branching_factor, **options)
     return RuzHashForest(sink_credit=True, branching_factor=branching_factor, **options)
-
-
-def paper_scores(
-    data: ArrayLike,
-    family: ModelFamily,
-    method: str,
-    *,
-    sigma: float,
-    k: float = 3.0,
-    branching_factor: int = 2,
-    rng: RNG = 0,
-) -> Array:
-    """Return a method's anomaly scores of points (n, d), shape (n,), in (0, 1], high = anomalous.
-
-    See `paper_preferences` and `paper_forest` for the arguments. `rng` draws the models and then the forest.
-
-    Examples
-    --------
-    >>> from ruzhash_cv.models import Lines
-    >>> points = np.random.default_rng(0).random((60, 2)) * [1.0, 0.001]
-    >>> scores = paper_scores(np.vstack([points, [[0.5, 0.9]]]), Lines(), "RHF", sigma=0.001)
-    >>> bool(scores[-1] > scores[:-1].max())
-    True
-    """
-    generator = as_generator(rng)
-    rows = paper_preferences(data, family, sigma=sigma, k=k, binary=method in BINARY_METHODS, rng=generator)
-    return paper_forest(method, branching_factor=branching_factor, rng=generator).fit(rows).anomaly_scores(rows)

@@ -15,6 +15,7 @@ from ruzhash_cv.core.method.fits import log_likelihoods, refine, refined_samples
 from ruzhash_cv.core.method.matches import MatchSet, floored
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.sampling import drawn_alike
+from ruzhash_cv.core.method.scene import memberships
 from ruzhash_cv.foundation.arrays import Array, Mask, Record, Rows
 from ruzhash_cv.input.cameras import Camera, sight_of
 from ruzhash_cv.results.reasons import sign_of_other_camera_matrices, warn
@@ -104,12 +105,12 @@ def pose_of_motion(
 ) -> CameraPose:
     """Return the pose of a motion of the scene: the likeliest of its matrices, of both poses of its planes, and of samples of five.
 
-    A match counts by its probability of belonging to the motion. `own` (N,) are the motion's among the matches given, `distinct` (N,)
-    the distinct match of each.
+    A match counts by its probability of belonging to the motion, kept or not. `own` (N,) are the motion's among the matches kept,
+    `distinct` (N,) the distinct match of each.
     """
     matches, n = estimate.matches, len(distinct)
     data, into = (matches.data, matches.into) if cameras is None else with_rays(matches, cameras)
-    rows = np.unique(distinct[own])
+    rows = np.flatnonzero(np.append(estimate.scene.owners, -1)[memberships(estimate.probabilities)] == motion)
     pose, squared, limit = likeliest_pose(estimate, motion, rows, data, into)
     if cameras is not None:
         warn(sign_of_other_camera_matrices(estimate, motion, squared))

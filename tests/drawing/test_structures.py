@@ -101,7 +101,8 @@ def test_the_legend_has_what_the_result_prints(given: FilterResult, monkeypatch:
     named = [text for text in legend if text.startswith(("motion", "plane"))]
     for text, row in zip(named, table(given), strict=True):
         name, kind, matches, *_, remark = (cell.strip() for cell in row.cells())
-        assert text == f"{' '.join(filter(None, (name, remark, kind)))}: {matches}"
+        what = "" if row.is_plane else f", {' '.join(filter(None, (remark, kind)))}"
+        assert text == f"{name}{what}: {matches}{', 10 off its planes' * (kind == 'fundamental')}"
     assert legend[-1] == "10 flagged"
 
 

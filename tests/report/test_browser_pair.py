@@ -201,7 +201,7 @@ def test_the_pointer_shows_the_numbers_of_the_match_below_it(page: Any) -> None:
     page.locator(".bk-tooltip, [class*=tooltip]").get_by_text(f"match {match}", exact=True).wait_for()
     text = page.locator("[class*=tooltip]").last.inner_text()
     assert re.search(r"residual [\d.]+ px", text)
-    assert re.search(r"motion \d lone plane: \d+", text)
+    assert re.search(r"motion \d, lone plane: \d+", text)
 
 
 def test_buttons_step_through_the_shown_matches_by_probability(page: Any) -> None:

@@ -24,7 +24,7 @@ from ruzhash_cv.core.method.opacity import Opacity, false_motions
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.proofs import off_surface
 from ruzhash_cv.core.method.sampling import Problem, decoys_of_matches, decoys_of_unexplained
-from ruzhash_cv.core.method.scene import Scene, Structures, held_by
+from ruzhash_cv.core.method.scene import Scene, Structures, held_by, memberships
 from ruzhash_cv.core.method.scores import Scores, score
 from ruzhash_cv.core.method.search import Tried, search
 from ruzhash_cv.core.method.surfaces import PlaneEquations, with_surfaces
@@ -207,7 +207,7 @@ def fitted_to_all(
         fitted, scales = refine(family, matrices[[item]], weighted, np.full(1, limit), parameters)
         matrices[item], noise[item] = fitted[0], scales[0] if probabilities is None else noise[item]
     if probabilities is not None:
-        labels = np.where(probabilities.sum(axis=1) > 0.5, probabilities.argmax(axis=1), -1)
+        labels = memberships(probabilities)
         counts = np.bincount(labels + 1, minlength=len(scene) + 1)[1:]
         for item in np.flatnonzero(~planes).tolist():
             own = planes & (scene.owners == item) & (counts >= parameters.neighbourhoods[0])
@@ -218,7 +218,7 @@ def fitted_to_all(
 
 def without_support(scene: Scene, probabilities: Array, matches: MatchSet, families: Families) -> Mask:
     """Return which models belong to a rigid motion with no more matches than its sample: a matrix fits these whatever they are."""
-    labels = np.where(probabilities.sum(axis=1) > 0.5, probabilities.argmax(axis=1), -1)
+    labels = memberships(probabilities)
     support = np.bincount(labels + 1, matches.weights, minlength=len(scene) + 1)[1:]
     of_motion = np.bincount(scene.owners, support, minlength=len(scene))[scene.owners]
     rigid = ~families.is_plane(scene)[scene.owners]

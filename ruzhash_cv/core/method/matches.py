@@ -24,6 +24,8 @@ _SOME = 500
 _NOISY_SIZE = 3.3
 #: The least size of an image is this percentile of its keypoints', as single ones may have any; and a guard against overflow.
 _LEAST_SIZE, _LARGEST_SIZE = 5.0, 1e6
+#: A line is as thin as this, in units.
+_THIN = 0.1
 #: Images are of unlike scale if the points of one are spread over more than so many times as many pixels.
 _UNLIKE = 2.2
 #: Standard deviation of a whole number about what was rounded to it; the share of matches on whole pixels from which keypoints were
@@ -216,6 +218,15 @@ class MatchSet:
     def along_x(self) -> Rows:
         """Rows (2, n) sorted by x in the first and in the second image."""
         return np.argsort(self.data.T[[0, 2]], kind="stable")
+
+    @cached
+    def is_on_a_line(self) -> bool:
+        """Whether the points of one of the images lie on a line: then many a homography fits them."""
+        if len(self) < 2:
+            return True
+        both = self.data[:, :2], self.data[:, 2:4]
+        across = [np.linalg.svd(points - points.mean(axis=0), compute_uv=False)[-1] for points in both]
+        return bool(min(across) <= _THIN * self.unit * np.sqrt(len(self)))
 
     @property
     def n_groups(self) -> int:

@@ -81,6 +81,11 @@ def assign(surfaces: Scene, squared: Array) -> Rows:
     return np.where(held.any(axis=0), order[held.argmax(axis=0)], -1)
 
 
+def memberships(probabilities: Array) -> Rows:
+    """Return the model (n,) that each match belongs to by probabilities (n, k), -1 if it more probably belongs to none."""
+    return np.where(probabilities.sum(axis=1) > 0.5, probabilities.argmax(axis=1), -1)
+
+
 def on_surfaces(flags: Mask, labels: Rows, otherwise: bool) -> Mask:
     """Return the flags (n,) of the surfaces that matches belong to by `labels` (n,), and what holds of matches of no surface."""
     return np.append(flags, otherwise)[labels]

@@ -251,7 +251,7 @@ def find_stationary(problem: Problem) -> tuple[Structures, Array]:
     # Weights of a minimal sample are no evidence, and a stationary match moved by no more than the narrowest noise scale.
     near = np.abs(matches.data - unmoved)[:, COORDINATES].max(axis=1) <= scale * matches.unit
     widest = int(np.sum(scale >= parameters.radii)) - 1
-    if widest < 0 or matches.weights[near].sum() <= family.sample_size:
+    if widest < 0 or matches.weights[near].sum() <= family.sample_size or matches.is_on_a_line:
         return Structures.none(), matches.weights
     model = Models.of_family(family.fit(unmoved, np.ones((1, len(matches)))), 0)
     still, others = extract(candidates(model, matches.data, problem), matches.weights, problem, 1, widest=widest)

@@ -25,7 +25,7 @@ from ruzhash_cv.core.method.opacity import Opacity, interleaved
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.proofs import is_evident
 from ruzhash_cv.core.method.sampling import Problem, nearest_rows
-from ruzhash_cv.core.method.scene import Scene, held_by
+from ruzhash_cv.core.method.scene import Scene, held_by, memberships
 from ruzhash_cv.foundation.arrays import Array, Mask, Rows
 
 #: A guard: no more planes of a motion are looked for.
@@ -53,7 +53,7 @@ def with_surfaces(
     motions = np.flatnonzero(~planes)
     if len(motions) == 0 or not families.has_both:
         return scene, None
-    labels = np.where(probabilities.sum(axis=1) > 0.5, probabilities.argmax(axis=1), -1)
+    labels = memberships(probabilities)
     owners = np.append(scene.owners, -1)[labels]
     alone = scene.take(np.flatnonzero(planes & (scene.owners == np.arange(len(scene)))))
     parts, numbers, free = [alone], [*range(len(alone))], np.ones(len(matches), bool)
