@@ -63,10 +63,10 @@ HOSTS = {"hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 16_466,
-    "core": 8_001,
-    "tests": 13_382,
-    "benchmarks": 7_054,
+    "package": 16_637,
+    "core": 8_044,
+    "tests": 13_510,
+    "benchmarks": 7_060,
     "tests of benchmarks": 1_219,
 }
 

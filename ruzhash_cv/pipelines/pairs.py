@@ -16,7 +16,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from multiprocessing import current_process
+from multiprocessing import current_process, resource_tracker
 from numbers import Integral
 from pathlib import PurePath
 from typing import Any, TypeAlias
@@ -157,7 +157,9 @@ def _answers(
     try:
         with _workers(joblib, n_jobs) as parallel:
             while waiting:
-                with _closed_in_silence(parallel(calls())) as finished:
+                with _interrupts_blocked() if n_workers > 1 and parallel.return_generator else contextlib.nullcontext():
+                    results = parallel(calls())
+                with _closed_in_silence(results) as finished:
                     for answers in finished:
                         n_done += 1
                         waiting.extend(itertools.islice(batches, 1))
@@ -177,6 +179,20 @@ def _workers(joblib: Any, n_jobs: int | None) -> Any:
         return joblib.Parallel(return_as="generator_unordered", **options)
     except ValueError:  # multiprocessing and Ray: results come at a call's end
         return joblib.Parallel(**options)
+
+
+@contextlib.contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Start workers that never get Ctrl-C: while they import, each would print where it stood. It waits here. Not on Windows."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # multiprocessing's, whose start would end the block
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _growing_batches(tasks: Iterator[Task], size: int, n_workers: int) -> Iterator[list[Task]]:

@@ -249,6 +249,21 @@ def test_pairs_that_joblib_drops_without_an_error_end_the_call(monkeypatch: pyte
         list(filter_pairs(pairs(), batch_size=2))
 
 
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="Windows has no masks of signals")
+def test_workers_start_without_ctrl_c() -> None:
+    """Each would print a traceback of its imports."""
+    joblib.externals.loky.get_reusable_executor().shutdown(wait=True)  # those of other tests
+
+    def masks(tasks: list[Any]) -> list[Any]:
+        return [signal.pthread_sigmask(signal.SIG_BLOCK, []) for _ in tasks]
+
+    before = masks([0])
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        of_workers = list(module._answers(masks, iter(range(4)), 2, 1))
+    assert all(signal.SIGINT in mask for mask in of_workers)
+    assert masks([0]) == before
+
+
 INTERRUPTED = """
 import sys
 sys.path.insert(0, {folder!r})
