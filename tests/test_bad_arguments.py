@@ -118,6 +118,7 @@ TABLE: list[tuple[Callable[..., Any], type[Exception], str]] = [
     (partial(rc.filter_matches, SOME, SOME, [[1, 2], [3]]), V, "`matches` must have shape"),
     # Cameras
     (partial(seen, cameras=CAMERA1[:2]), V, r"`cameras` is no camera: `matrix` must have shape \(3, 3\), got \(2, 3\)"),
+    (partial(seen, cameras=(CAMERA1, np.zeros(5))), V, r"got a matrix and its distortion: give `Camera\(matrix, distortion\)`"),
     *((partial(seen, cameras=[CAMERA1] * n), V, f"`cameras` must be a camera, or a pair with one for each image, got {n}")
       for n in (0, 1, 3, 4)),
     (partial(seen, cameras=(CAMERA1, np.zeros(5))), V, r"`cameras\[1\]` is no camera: `matrix` must have shape \(3, 3\), got \(5,\)"),

@@ -51,6 +51,16 @@ def test_a_pose_is_of_a_motion_and_not_of_the_few_matches_kept() -> None:
         np.testing.assert_allclose(few.rotation, pose.rotation, atol=0.01)
 
 
+def test_overlays_alone_have_no_pose() -> None:
+    rng = np.random.default_rng(0)
+    mark, others = rng.uniform(0, 600, (40, 2)), rng.uniform(0, 600, (2, 60, 2))
+    result = filter_points(*(np.vstack([mark, each]) for each in others))
+    assert [motion.stationary for motion in result.motions] == [True]
+    with pytest.raises(IndexError, match="all motions are overlays, give `motion`"):
+        result.camera_pose(CAMERA)
+    assert not result.camera_pose(CAMERA, motion=0).has_baseline
+
+
 def test_a_pose_is_indexed_as_it_unpacks() -> None:
     points = np.random.default_rng(0).uniform([-2, -1, 4], [2, 1, 8], (60, 3))
     pose = filter_points(*views(points)).camera_pose(CAMERA, CAMERA2)

@@ -127,7 +127,9 @@ def test_fill_replaces_what_is_between_the_marks_and_nothing_else() -> None:
 def test_suites_and_methods_are_called_the_same_everywhere() -> None:
     suites = [page.suite_title(suite) for suites, _ in page.SECTIONS.values() for suite in suites]
     assert suites[0] == "AdelaideRMF planes, labelled"
-    assert {"photographed planes, no ratio test", "synthetic rigid scene", "synthetic motions, repeated texture"} < set(suites)
+    assert {"photographed planes, no ratio test", "synthetic rigid scene", "synthetic motions, repeated texture"} < set(
+        suites
+    )
     assert len(set(suites)) == len(suites)
     assert page.method_title("sequential H USAC_MAGSAC 12 px 100k") == "MAGSAC H in turn 12 px"
     assert page.method_title("F USAC_MAGSAC 5 px") == "MAGSAC F 5 px, OpenCV's iterations"

@@ -227,7 +227,7 @@ class FilterResult(Record):
         Raises
         ------
         IndexError
-            There is no such motion.
+            There is no such motion, or all are overlays.
         TypeError, ValueError
             An argument is not of a form above; the message names it and what arrived.
 
@@ -252,7 +252,11 @@ class FilterResult(Record):
         if estimate is None or not motions:
             raise IndexError(f"there is no motion whose pose could be estimated: {printing.headline(self)}")
         if motion is None:  # static matches have no pose
-            motion = next((number for number, each in enumerate(motions) if not each.stationary), 0)
+            motion = next((number for number, each in enumerate(motions) if not each.stationary), None)
+        if motion is None:
+            raise IndexError(
+                "there is no motion whose pose could be estimated: all motions are overlays, give `motion`"
+            )
         if not -len(motions) <= check_int(motion, "motion", at_least=-sys.maxsize) < len(motions):
             raise IndexError(f"`motion` must be an index into {len(motions)} motions, got {motion}")
         if image_size is None and not is_known:
