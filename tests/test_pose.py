@@ -216,7 +216,7 @@ def test_mismatches_before_a_camera_that_turned_show_no_baseline(seed: int) -> N
 def test_corners_on_whole_pixels_do_not_bend_the_pose_of_a_slow_walk() -> None:
     """Many of them move by exactly nothing along one axis: some pose far off explains these exactly."""
     errors, camera = [], np.array([[525.0, 0.0, 320.0], [0.0, 525.0, 240.0], [0.0, 0.0, 1.0]])
-    for seed in range(1, 7):
+    for seed in range(1, 9):
         rng = np.random.default_rng(seed)
         points = np.column_stack([rng.choice([-1, 1], 1500) * rng.uniform(3, 12, 1500), rng.uniform(-4, 1.6, 1500)])
         points = np.column_stack([points, rng.uniform(6, 60, 1500)])
@@ -228,4 +228,4 @@ def test_corners_on_whole_pixels_do_not_bend_the_pose_of_a_slow_walk() -> None:
         first, second = (np.round(each[within] + rng.normal(0, 0.3, (len(within), 2))) for each in (first, second))
         pose = filter_points(first, second, rng=seed).camera_pose(camera)
         errors.append(angles(pose, (step[0], step[1] / np.linalg.norm(step[1])))[1])
-    assert np.sum(np.array(errors) < 10.0) >= 5, errors
+    assert max(errors) < 10.0, errors

@@ -26,7 +26,7 @@ _N_STEPS = 6
 #: Reach of a likelihood, in noise scales of the motion, and the least one, in units. Precise matches decide between poses.
 #: For as few matches as the third it is twice as wide: a motion fits few matches too well to show their noise.
 _REACH, _LEAST_REACH, _FEW = 2.0, 0.1, 30.0
-#: Distance, in reaches, to where a match would be infinitely far, within which noise may put it behind a camera.
+#: Distance, in reaches as narrow as this, to where a match would be infinitely far, within which noise may put it behind a camera.
 _FAR = 2.0
 _SEED = 0
 #: A match is as probable as this at least if it scores as few decoys do: of a plane's two poses the few matches off it decide.
@@ -229,7 +229,9 @@ def best_pose(
         labels, searched = labels[rows], replace(matches, data=matches.data[rows], weights=matches.weights[rows])
     parameters, noise = replace(estimate.parameters, last_samples=n_samples), max(noise, matches.rounding)
     wider = 1.0 + (_FEW / max(float(matches.weights.sum()), 1.0)) ** 2
-    reach = min(matches.unit, max(_REACH * wider * noise, _LEAST_REACH * matches.unit))
+    narrow = reach = min(matches.unit, max(_REACH * wider * noise, _LEAST_REACH * matches.unit))
+    if matches.rounding > 0.0:  # no match is precise: all inliers decide
+        reach = min(matches.unit, parameters.preference_cut / _REACH * narrow)
     usable = as_essential(given[np.isfinite(given).all(axis=1)])
     essentials, _, squared = refined_samples(usable, labels, searched, _FAMILY, parameters, rng, reach)
     if searched is not matches:
@@ -237,7 +239,7 @@ def best_pose(
         essentials, _ = refine(_FAMILY, essentials, matches, limits, parameters)
         squared = _FAMILY.squared_residuals(matches.data, essentials)
     rotations, _, seen = placed(essentials, matches.data, matches.weights, squared, reach)
-    far = _FAR * reach if is_far(squared, rotations, matches, reach) else 0.0
+    far = _FAR * narrow if is_far(squared, rotations, matches, reach) else 0.0
     if far > 0.0:
         seen = placed(essentials, matches.data, matches.weights, squared, reach, far)[2]
     likelihoods = log_likelihoods(floored(seen, matches), matches.weights, reach, 1)
