@@ -52,11 +52,11 @@ class Case:
 
 CASES = {
     "facade": Case("facade", "Five planes of a static scene. One fundamental matrix fits all.", in_turn=True),
-    "desk": Case("desk", "The camera, two books and two boxes moved. One matrix loses all but one motion.", in_turn=True),
-    "rigid": Case("rigid", "One rigid scene without a large plane. One fundamental matrix is enough."),
+    "desk": Case("desk", "The camera, two books and two boxes moved. One matrix has one motion, and loses the others.", in_turn=True),
+    "rigid": Case("rigid", "One rigid scene of many small faces. One fundamental matrix is enough."),
     "plane": Case("plane", "One plane of repeated windows. One homography removes windows matched one off.", "homography"),
     "learned": Case("desk", "The desk matched by XFeat, mutual nearest neighbours.", in_turn=True, matched="xfeat", within=5.0),
-    "wrong": Case("rigid", "The rigid scene, the second picture dim and noisy, no ratio test.", matched="dim"),
+    "wrong": Case("rigid", "The rigid scene, the second picture dim and noisy, no ratio test. One matrix only.", matched="dim"),
 }  # fmt: skip
 
 
@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> None:
     with as_unusable(f"cannot make the directory {options.output}"):
         options.output.mkdir(parents=True, exist_ok=True)
     listed = ", ".join(f"{threshold:g}" for threshold in THRESHOLDS)
-    say(
+    print(
         f"SIFT, ratio test {RATIO}, unless a pair says otherwise. OpenCV's functions have the best of {listed} px on each pair, which "
         "only the truth tells; `lowest` is F1 at the worst one. MAGSAC may take 100,000 iterations, RANSAC its default. In turn: fit, "
         "remove the inliers, repeat. ms: processor time."

@@ -184,9 +184,9 @@ def _colour_bar(canvas: Canvas, low: float, high: float) -> Picture:
     strip = canvas.strip(84)
     height, left, right = len(strip), len(strip) // 2, strip.shape[1] - len(strip) // 2
     strip[height // 6 : height // 2, left:right] = cv2.resize(PLASMA[None], (right - left, 1))
-    texts = f"{low:.3g}, likely inlier", "anomaly score", f"likely mismatch, {high:.3g}"
+    texts = f"{low:.3g}, agrees with others", "anomaly score, not the mask", f"isolated, {high:.3g}"
     if sum(map(canvas.text_width, texts)) > 0.9 * (right - left):
-        texts = f"{low:.3g}, inlier", "", f"mismatch, {high:.3g}"
+        texts = f"{low:.3g}, agrees", "", f"isolated, {high:.3g}"
     for text, align in zip(texts, (0.0, 0.5, 1.0), strict=True):
         canvas.write(strip, text, left + align * (right - left - canvas.text_width(text)), 0.85 * height)
     return strip
