@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -49,6 +50,17 @@ def test_a_pose_is_of_a_motion_and_not_of_the_few_matches_kept() -> None:
         assert few.has_baseline
         assert not (few.inliers & ~result.inlier_mask).any()
         np.testing.assert_allclose(few.rotation, pose.rotation, atol=0.01)
+
+
+def test_a_pose_prints_its_angles_and_how_sure_they_are() -> None:
+    points = np.random.default_rng(0).uniform([-2, -1, 4], [2, 1, 8], (60, 3))
+    moved, turned = (filter_points(*views(points, pose)).camera_pose(CAMERA, CAMERA2) for pose in (POSE, TURN))
+    assert re.fullmatch(
+        r"<CameraPose: \d+ of 60 matches, turned by 7.\d+ \+- 0.\d+ degrees, "
+        r"moved along \(0.9\d+, 0.\d+, 0.2\d+\) \+- 0.\d+ degrees>",
+        repr(moved),
+    )
+    assert repr(turned).endswith(" degrees, without a baseline>")
 
 
 def test_overlays_alone_have_no_pose() -> None:

@@ -73,6 +73,15 @@ class CameraPose(Record):
     camera: Camera | None = None
     focal_spread: float = 0.0
 
+    def __repr__(self) -> str:
+        angle = np.degrees(np.arccos(np.clip(0.5 * (np.trace(self.rotation) - 1.0), -1.0, 1.0)))
+        moved = "without a baseline"
+        if self.has_baseline:
+            towards = ", ".join(f"{part:.3f}" for part in self.translation)
+            moved = f"moved along ({towards}) +- {self.direction_deviation:.2g} degrees"
+        turned = f"turned by {angle:.3g} +- {self.rotation_deviation:.2g} degrees"
+        return f"<CameraPose: {np.count_nonzero(self.inliers)} of {len(self.inliers)} matches, {turned}, {moved}>"
+
     def __iter__(self) -> Iterator[Array]:
         return iter((self.rotation, self.translation))
 
