@@ -322,7 +322,7 @@ TABLE: list[tuple[Callable[..., Any], type[Exception], str]] = [
         (7, "`pairs` must hold .* got int"),
         ((0.5, *problem(0)), "a key must be an int, str, bytes, path or a tuple of these, got 0.5"),
         ((["a", "b"], *problem(0)), r"a key must be .* got \['a', 'b'\]"),
-        (("a", *problem(0), 3.0), "`own` of the pair 'a' must be a mapping, got float"),
+        (("a", *problem(0), 3.0), "options of the pair 'a', its fourth entry, must be a mapping, got float"),
         (("a", *problem(0), {"pixels": 2}), "the pair 'a' got an unexpected option 'pixels'"))),
     # Families
     *((partial(call, np.ones((60, 4)), *given, np.ones((40, width))), V, rf"models must have shape \(m, 9\), got \(40, {width}\)")

@@ -304,7 +304,7 @@ def _as_task(pair: Any, rng: int) -> Task:
     key, points1, points2, own = pair if len(pair) == 4 else (*pair, {})
     seed = pair_seed(key, rng)
     if not isinstance(own, Mapping):
-        raise TypeError(f"`own` of the pair {key!r} must be a mapping, got {type(own).__name__}")
+        raise TypeError(f"options of the pair {key!r}, its fourth entry, must be a mapping, got {type(own).__name__}")
     _check_names(own, f"the pair {key!r}")
     try:
         first, second = as_pairs(points1, points2)
