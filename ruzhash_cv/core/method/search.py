@@ -55,6 +55,13 @@ class Tried:
         """How many models could have become structures: each sampled one, and its refits."""
         return self.n_models * (1 + len(self.parameters.refit_radii))
 
+    def counted(self, family_id: int, n: int) -> int:
+        """Return how many samples of a family are drawn, n or as many as the caller allows, and count them."""
+        most = self.parameters.max_samples
+        n = n if most is None else max(min(n, most - self.n_samples[family_id]), 0)
+        self.n_samples[family_id] += n
+        return n
+
     def add(self, drawn: list[Drawn], problem: Problem) -> None:
         """Add the best models of all samples that a round has drawn, and refits of these."""
         matches, _, families, parameters = problem
@@ -82,29 +89,25 @@ class Tried:
 def search(problem: Problem, rng: np.random.Generator) -> tuple[Structures, Scores, Tried]:
     """Sample in rounds until what no structure explains looks like decoys, or another rule of `why_ended` holds.
 
-    Without cameras the first round samples only the first family, of the most specific models: if it explains everything, others could
-    only add mismatches. Returns structures, strongest first, scores, and what was tried.
+    The first round samples only the first family, of the most specific models: if it explains everything, others could only add
+    mismatches. Returns structures, strongest first, scores, and what was tried.
     """
     matches, _, families, parameters = problem
     still, weights = find_stationary(problem)
     unexplained, leading, explained = matches.weights, None, 0.0
     tried = Tried(parameters)
     for round_number in itertools.count():
-        # Five matches of known cameras are all true nearly as often as four.
-        first_only = round_number == 0 and len(families) > 1 and families.structural[0] and not matches.calibrated
-        drawn = list[Drawn]()
-        for family_id, family in enumerate(families.members[:1] if first_only else families):
-            proposals = proposal_weights(family_id == 0, matches.weights, unexplained, leading)
-            n_wanted = samples_wanted(problem, family_id, round_number)
-            if parameters.max_samples is not None:
-                n_wanted = min(n_wanted, parameters.max_samples - tried.n_samples[family_id])
-            tried.n_samples[family_id] += n_wanted
-            for proposal in proposals:
-                n_samples = n_wanted // len(proposals)
-                samples = draw_samples(matches.data, proposal, n_samples, family, matches.unit, parameters, rng)
-                drawn.append((family_id, *samples, proposal))
+        first_only = round_number == 0 and len(families) > 1 and families.structural[0]
+        given = unexplained, leading, problem, rng
+        sample(tried, range(1 if first_only else len(families)), *given)
+        if first_only and matches.calibrated:
+            planes, _ = extract(tried.candidates, weights, problem, tried.n)
+            first_only = is_evident(planes, problem, first_only)
+            if (
+                not first_only
+            ):  # five matches of known cameras are all true nearly as often as four: no scores need to lead these
+                sample(tried, range(1, len(families)), *given)
         tried.n_rounds += 1
-        tried.add(drawn, problem)
         structures, unexplained, tried.candidates = select(tried.candidates, weights, problem, tried.n)
         structures = Structures.join([structures, still])
         structures = structures.take(np.argsort(-structures.evidences, kind="stable"))
@@ -131,6 +134,26 @@ def search(problem: Problem, rng: np.random.Generator) -> tuple[Structures, Scor
     if not families.is_plane(structures).all():
         structures, scores = with_planes_apart(structures, still, scores, weights, tried, problem, rng)
     return structures, scores, tried
+
+
+def sample(
+    tried: Tried,
+    family_ids: range,
+    unexplained: Array,
+    leading: Array | None,
+    problem: Problem,
+    rng: np.random.Generator,
+) -> None:
+    """Draw the samples of some families in a round, and add their best models to what was tried."""
+    matches, _, families, parameters = problem
+    drawn = list[Drawn]()
+    for family_id in family_ids:
+        proposals = proposal_weights(family_id == 0, matches.weights, unexplained, leading)
+        n = tried.counted(family_id, samples_wanted(problem, family_id, tried.n_rounds)) // len(proposals)
+        for proposal in proposals:
+            samples = draw_samples(matches.data, proposal, n, families[family_id], matches.unit, parameters, rng)
+            drawn.append((family_id, *samples, proposal))
+    tried.add(drawn, problem)
 
 
 def with_planes_apart(
@@ -182,10 +205,7 @@ def has_more(
         return False
     proposal, drawn = best_first(unexplained, distances), list[Drawn]()
     for family_id, family in enumerate(families):
-        n_samples = samples_wanted(problem, family_id, 0) // 2
-        if parameters.max_samples is not None:
-            n_samples = max(min(n_samples, parameters.max_samples - tried.n_samples[family_id]), 0)
-        tried.n_samples[family_id] += n_samples
+        n_samples = tried.counted(family_id, samples_wanted(problem, family_id, 0) // 2)
         samples = draw_samples(matches.data, proposal, n_samples, family, matches.unit, parameters, rng)
         drawn.append((family_id, *samples, unexplained))
     tried.add(drawn, problem)
@@ -300,12 +320,15 @@ def converged(structures: Structures, unexplained: Array, scores: Scores, proble
     The unexplained matches must score as decoys do, and each structure must have more evidence than matches. With the first family
     alone structures need an evidence of `evidence_per_match` for each match explained.
     """
+    return is_evident(structures, problem, first_only) and surplus(unexplained, scores, problem) < 1.0
+
+
+def is_evident(structures: Structures, problem: Problem, first_only: bool) -> bool:
+    """Return whether structures have the evidence that `converged` asks of them."""
     explained = float(structures.support.sum())
     if first_only:
-        evident = float(structures.evidences.sum()) > problem.parameters.evidence_per_match * explained
-    else:
-        evident = explained > 0.0 and bool((structures.evidences > structures.support).all())
-    return evident and surplus(unexplained, scores, problem) < 1.0
+        return float(structures.evidences.sum()) > problem.parameters.evidence_per_match * explained
+    return explained > 0.0 and bool((structures.evidences > structures.support).all())
 
 
 def hopeless(explained: float, unexplained: Array, scores: Scores, problem: Problem) -> bool:
