@@ -5,6 +5,7 @@ import pytest
 from posed_views import WALL, angles, on_plane, seen, towards, turned
 
 from ruzhash_cv import Camera, CameraPose, FilterResult, filter_points
+from ruzhash_cv.results import uncertainty
 from ruzhash_cv.results.focal import spread_of
 
 SIZE = 641, 481
@@ -80,3 +81,11 @@ def test_a_spread_is_that_of_the_likelihood() -> None:
     logarithms = np.random.default_rng(0).permutation(np.linspace(5.0, 9.0, 400))
     assert spread_of(logarithms, -0.5 * ((logarithms - 7.0) / 0.3) ** 2 - 4000.0) == pytest.approx(0.3, rel=1e-3)
     assert spread_of(logarithms, np.zeros(400)) == pytest.approx(4.0 / np.sqrt(12.0), rel=1e-3)
+
+
+def test_matches_whose_noise_is_alike_widen_the_spread(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = filtered(700.0)
+    spread = result.camera_pose(image_size=SIZE).focal_spread
+    monkeypatch.setattr(uncertainty, "_INDEPENDENT", np.inf)
+    # 300 matches inform as 300 / (1 + 300 / 500) independent ones.
+    assert spread == pytest.approx(np.sqrt(1.6) * result.camera_pose(image_size=SIZE).focal_spread, rel=0.15)
