@@ -5,6 +5,7 @@ import pytest
 from posed_views import WALL, angles, on_plane, seen, towards, turned
 
 from ruzhash_cv import Camera, CameraPose, FilterResult, filter_points
+from ruzhash_cv.results import uncertainty
 from ruzhash_cv.results.focal import spread_of
 
 SIZE = 641, 481
@@ -12,8 +13,10 @@ SIZE = 641, 481
 WIDE = turned(0.15, 0.3, 0.2), towards(-0.9, 0.4, 0.1)
 
 
-def filtered(focal_length: float, pose: tuple[np.ndarray, np.ndarray] = WIDE, seed: int = 0) -> FilterResult:
-    """Return the result for 300 matches of one camera, with noise of .3 px, and 60 mismatches."""
+def filtered(
+    focal_length: float, pose: tuple[np.ndarray, np.ndarray] = WIDE, seed: int = 0, noise: float = 0.3
+) -> FilterResult:
+    """Return the result for 300 matches of one camera, with noise in pixels, and 60 mismatches."""
     rng, camera = np.random.default_rng(seed), np.array([[focal_length, 0, 320], [0, focal_length, 240], [0, 0, 1.0]])
     rays = np.column_stack([rng.uniform([-320, -240], [320, 240], (9000, 2)) / focal_length, np.ones(9000)])
     points = rays * rng.uniform(3.0, 8.0, (9000, 1))
@@ -21,7 +24,7 @@ def filtered(focal_length: float, pose: tuple[np.ndarray, np.ndarray] = WIDE, se
     within = np.flatnonzero(((views[1] > 0.0) & (views[1] < SIZE)).all(axis=1))[:300]
     return filter_points(
         *(
-            np.vstack([view[within] + rng.normal(0, 0.3, (300, 2)), rng.uniform([0, 0], SIZE, (60, 2))])
+            np.vstack([view[within] + rng.normal(0, noise, (300, 2)), rng.uniform([0, 0], SIZE, (60, 2))])
             for view in views
         )
     )
@@ -80,3 +83,21 @@ def test_a_spread_is_that_of_the_likelihood() -> None:
     logarithms = np.random.default_rng(0).permutation(np.linspace(5.0, 9.0, 400))
     assert spread_of(logarithms, -0.5 * ((logarithms - 7.0) / 0.3) ** 2 - 4000.0) == pytest.approx(0.3, rel=1e-3)
     assert spread_of(logarithms, np.zeros(400)) == pytest.approx(4.0 / np.sqrt(12.0), rel=1e-3)
+
+
+def test_precise_matches_have_a_spread_too() -> None:
+    """Narrower than the last steps of the scan."""
+    poses = [filtered(700.0, seed=seed, noise=0.02).camera_pose(image_size=SIZE) for seed in range(4)]
+    off, spreads = (
+        np.abs(np.log([pose.camera.matrix[0, 0] / 700.0 for pose in poses])),
+        [pose.focal_spread for pose in poses],
+    )
+    assert np.sqrt(np.square(off).mean()) / 3.0 < np.median(spreads) < 0.01
+
+
+def test_matches_whose_noise_is_alike_widen_the_spread(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = filtered(700.0)
+    spread = result.camera_pose(image_size=SIZE).focal_spread
+    monkeypatch.setattr(uncertainty, "_INDEPENDENT", np.inf)
+    # 300 matches inform as 300 / (1 + 300 / 500) independent ones.
+    assert spread == pytest.approx(np.sqrt(1.6) * result.camera_pose(image_size=SIZE).focal_spread, rel=0.15)

@@ -11,6 +11,7 @@ from ruzhash_cv.core.method.estimate import Estimate
 from ruzhash_cv.foundation.arrays import Array
 from ruzhash_cv.input.cameras import Camera
 from ruzhash_cv.results.pose import best_pose, essentials_of, none_stronger, weights_of, with_rays
+from ruzhash_cv.results.uncertainty import redundancy
 
 #: Focal lengths that are tried, in diagonals of the image, and their number. Then steps are halved about the best so many times.
 _SHORTEST, _LONGEST, _N_TRIED, _N_HALVED = 0.4, 4.0, 16, 3
@@ -58,7 +59,12 @@ def camera_of_motion(estimate: Estimate, motion: int, image_size: Any) -> tuple[
     bend = left[1] - 2.0 * top[1] + right[1]
     offset = float(np.clip(0.5 * (left[1] - right[1]) / bend, -1.0, 1.0)) if bend < 0.0 else 0.0
     camera = Camera.from_focal_length(float(np.exp(top[0] + offset * (right[0] - top[0]))), image_size)
-    return camera, spread_of(*np.array([(logarithm, likelihood) for logarithm, likelihood, _ in scanned]).T)
+    logarithms, likelihoods = np.array([(logarithm, likelihood) for logarithm, likelihood, _ in scanned]).T
+    times, step = redundancy(float(weights.sum())), right[0] - top[0]
+    spread = spread_of(logarithms, likelihoods / times)
+    # The sum over a scan does not see a peak that is narrower than its last steps.
+    narrow = step * float(np.sqrt(times / -bend)) if bend < 0.0 else np.inf
+    return camera, max(spread, narrow) if narrow < step else spread
 
 
 def spread_of(logarithms: Array, likelihoods: Array) -> float:

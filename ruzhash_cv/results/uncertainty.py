@@ -17,6 +17,14 @@ _TURNS = np.array([cross_matrix(axis) for axis in np.eye(3)])
 _INDEPENDENT = 500.0
 
 
+def redundancy(n: float) -> float:
+    """Return how many times less n matches inform than n independent ones (Kish, "Survey Sampling", 1965).
+
+    Noise of neighbouring matches is alike.
+    """
+    return 1.0 + n / _INDEPENDENT
+
+
 def deviations(
     rotation: Array, translation: Array, data: Array, weights: Array, noise: float, pixel: float
 ) -> tuple[float, float]:
@@ -56,14 +64,13 @@ def _covariance(residuals: Array, gradients: Array, weights: Array, noise: float
     With residuals r (k, n), their gradients J (p, k, n), weights w of the law and its curvatures c it is A^-1 B A^-1, with A = sum
     c J J' and B = sum w^2 r^2 J J' (Huber, "The behavior of maximum likelihood estimates under nonstandard conditions", 1967):
     residuals show how exact each row is. What the rows of one part of the images share does not average out: n rows in some parts
-    add n / parts of it.
-    Noise of neighbouring rows is alike, and n rows inform as n / (1 + n / most independent) do (Kish, "Survey Sampling", 1965).
+    add n / parts of it. Their noise is alike, see `redundancy`.
     """
     squares = np.square(residuals)
     ratios = squares.sum(axis=0) / (_DEGREES * max(noise, 1e-300) ** 2)
     by_law, curvatures = weights / (1.0 + ratios), weights * (1.0 - ratios) / (1.0 + ratios) ** 2
     p, n = len(gradients), float(by_law.sum())
-    squares = squares * (1.0 + n / _INDEPENDENT) + (_SHARED * pixel) ** 2 * n / _N_PATCHES
+    squares = squares * redundancy(n) + (_SHARED * pixel) ** 2 * n / _N_PATCHES
     information, spread = (
         (gradients * factors).reshape(p, -1) @ gradients.reshape(p, -1).T
         for factors in (curvatures, squares * by_law**2)
