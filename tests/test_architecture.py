@@ -63,9 +63,9 @@ HOSTS = {"hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 16_503,
-    "core": 8_001,
-    "tests": 13_522,
+    "package": 16_578,
+    "core": 8_077,
+    "tests": 13_562,
     "benchmarks": 7_185,
     "tests of benchmarks": 1_228,
 }
