@@ -1,4 +1,4 @@
-"""Lens distortion of points that were not undistorted: one radial coefficient k of both images, estimated from planes.
+"""Lens distortion of points that were not undistorted: one radial coefficient k of both images, estimated from planes or a motion.
 
 By the division model (Fitzgibbon, "Simultaneous linear estimation of multiple view geometry and lens distortion", CVPR 2001) a point p,
 relative to the centre of distortion, is p / (1 + k |p|^2) without distortion. Each plane shows k by itself, however it moved, because
@@ -14,7 +14,7 @@ import numpy as np
 from ruzhash_cv.core.families.base import Families, TwoViewFamily
 from ruzhash_cv.core.families.linear import has_rays
 from ruzhash_cv.core.families.weighting import student
-from ruzhash_cv.core.method.fits import refine
+from ruzhash_cv.core.method.fits import log_likelihoods, refine
 from ruzhash_cv.core.method.matches import MatchSet
 from ruzhash_cv.core.method.parameters import Parameters
 from ruzhash_cv.core.method.scene import Scene
@@ -22,6 +22,8 @@ from ruzhash_cv.foundation.arrays import COORDINATES, Array, Rows
 
 #: A guard: wider lenses are fisheyes.
 _MOST = 0.1
+#: First and last step of a motion's bending, as shares of the farthest point's distance from the centre.
+_FIRST_STEP, _LAST_STEP = 0.1, 0.02
 
 
 @dataclass(frozen=True)
@@ -33,9 +35,17 @@ class Lens:
 
     def straightened(self, matches: MatchSet) -> MatchSet:
         """Return matches without distortion."""
-        data, off = matches.data.copy(), matches.data[:, COORDINATES] - self.centre
-        data[:, COORDINATES] = self.centre + off / (1.0 + self.bending * _squares(off))
-        return replace(matches, data=data)
+        return replace(matches, data=self.straight_rows(matches.data))
+
+    def straight_rows(self, rows: Array) -> Array:
+        """Return correspondences (n, d) without distortion."""
+        straight, off = rows.copy(), rows[:, COORDINATES] - self.centre
+        straight[:, COORDINATES] = self.centre + off / self._shrinkage(off)
+        return straight
+
+    def _shrinkage(self, off: Array) -> Array:
+        """Return how much nearer to the centre points (n, 4) are seen than without distortion, (n, 4), twice for each."""
+        return np.maximum(1.0 + self.bending * _squares(off), 0.05)
 
     def bent_residuals(
         self,
@@ -72,9 +82,7 @@ def lens_of_planes(
     """
     if has_rays(matches.data):
         return STRAIGHT
-    both = np.vstack(matches.frame.leave(matches.data[:, COORDINATES]))
-    middle = 0.5 * (both.min(axis=0) + both.max(axis=0))[None]
-    centre = matches.frame.enter(middle, middle)[0]
+    centre = _middle_of(matches)
     off, law = matches.data[:, COORDINATES] - centre, student(2, parameters.student_degrees)
     squares = _squares(off)
     # How far points move (n, 4, 3) for a unit of k, and of k times the centre.
@@ -112,6 +120,49 @@ def lens_of_planes(
     is_evident = before > 0.0 and count * np.log(before / after) > least
     is_lens = abs(bending) * widest <= _MOST and shift @ shift <= 0.5 * widest
     return Lens(bending, centre + shift) if is_evident and is_lens else STRAIGHT
+
+
+def lens_of_motion(
+    family: TwoViewFamily, matrix: Array, matches: MatchSet, parameters: Parameters
+) -> tuple[Lens, Array]:
+    """Return the lens that a motion shows, and its matrix (1, 9) without distortion.
+
+    A wide lens bends epipolar lines: matches of the rim are many pixels off those of any matrix. From no distortion on, k moves the
+    farthest point by a step more or less while the refined matrix becomes likelier. It must gain what planes must.
+    """
+    centre, reach = _middle_of(matches), parameters.widest_scale * matches.unit
+    off = matches.data[:, COORDINATES] - centre
+    widest = float(_squares(off).max(initial=1e-12))
+
+    def fitted(share: float, matrix: Array) -> tuple[float, float, Array]:
+        """Return the log-likelihood if the farthest point moved by a share of its distance, this share, and the matrix (1, 9)."""
+        lens = Lens(-share / widest, centre)
+        straight = lens.straightened(matches)
+        for limit in (reach, matches.unit):
+            matrix, _ = refine(family, matrix, straight, np.full(1, limit), parameters)
+        # In pixels of the images as they were seen, so that no lens gains by shrinking them.
+        squared = family.squared_residuals(straight.data, matrix) * np.square(lens._shrinkage(off)).min(axis=1)
+        return float(log_likelihoods(squared, matches.weights, reach, 1)[0]), share, matrix
+
+    best = straight = fitted(0.0, matrix)
+    step = _FIRST_STEP
+    while step > _LAST_STEP and abs(best[1]) < 1.0:
+        beside = max((fitted(best[1] + side * step, best[2]) for side in (1.0, -1.0)), key=lambda each: each[0])
+        if beside[0] > best[0]:
+            best = beside
+        elif best is straight:
+            break
+        else:
+            step *= 0.5
+    least = parameters.motion_cost + np.log(parameters.held_ratio) * float(matches.weights.sum())
+    return (Lens(-best[1] / widest, centre), best[2]) if best[0] - straight[0] > least else (STRAIGHT, matrix)
+
+
+def _middle_of(matches: MatchSet) -> Array:
+    """Return the middle of all points (4,), the same pixel of both images."""
+    both = np.vstack(matches.frame.leave(matches.data[:, COORDINATES]))
+    middle = 0.5 * (both.min(axis=0) + both.max(axis=0))[None]
+    return np.asarray(matches.frame.enter(middle, middle)[0])
 
 
 def _squares(off: Array) -> Array:

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from ruzhash_cv.core.families.base import Families
-from ruzhash_cv.core.method.bending import STRAIGHT, Lens
+from ruzhash_cv.core.families.linear import has_rays
+from ruzhash_cv.core.method.bending import STRAIGHT, Lens, lens_of_motion
 from ruzhash_cv.core.method.competition import drop_repetitions, scored_without
 from ruzhash_cv.core.method.fits import noise_scales, refine, refine_structures
 from ruzhash_cv.core.method.law import probabilities_of, tail_shares
@@ -127,10 +128,34 @@ def estimate(matches: MatchSet, families: Families, parameters: Parameters, rng:
         scene = fitted_to_all(scene, matches, families, parameters)
     holding = off_surface(scene, tried.n, problem, None if false.any() else opacity)
     probabilities = probabilities_of(scene, matches, scores.decoys, holding, problem)
+    if rigid and not has_rays(matches.data):
+        probabilities = on_straight_lines(scene, probabilities, matches, scores.decoys, tried.n, problem)
     probabilities[:, without_support(scene, probabilities, matches, families)] = 0.0
     scene = fitted_to_all(scene, matches, families, parameters, probabilities)
     ranking = Ranking(scores, matches, rows)
     return Estimate(scene, probabilities, ranking, matches, families, parameters, tried, pool, lens)
+
+
+def on_straight_lines(
+    scene: Scene, probabilities: Array, matches: MatchSet, decoys: Array, n_tried: int, problem: Problem
+) -> Array:
+    """Return probabilities (n, k) as if the lens had no distortion, if the first motion shows some; else those given.
+
+    Planes follow the motions that hold them. Models keep their matrices, of the pixels that were seen.
+    """
+    searched, _, families, parameters = problem
+    planes, alone = families.is_plane(scene), scene.owners == np.arange(len(scene))
+    if planes.all() or (planes & alone & ~scene.stationary).any():
+        return probabilities
+    first, matrices = int(np.argmin(planes)), scene.matrices.copy()
+    lens, matrices[first] = lens_of_motion(families[scene.family_ids[first]], matrices[[first]], searched, parameters)
+    if lens.bending == 0.0:
+        return probabilities
+    straight, decoys = lens.straightened(matches), lens.straight_rows(decoys)
+    fitted = fitted_to_all(replace(scene, matrices=matrices), straight, families, parameters)
+    fitted = fitted_to_all(fitted, straight, families, parameters, probabilities)
+    problem = problem._replace(matches=lens.straightened(searched))
+    return probabilities_of(fitted, straight, decoys, off_surface(fitted, n_tried, problem, None), problem)
 
 
 def overlapped(scene: Scene, surfaces: Structures, overlapping: Mask, matches: MatchSet, families: Families) -> Mask:
