@@ -342,7 +342,7 @@ def as_cameras(value: Any) -> Cameras:
         raise ValueError(f"`cameras` must be a camera, or a pair with one for each image, got {len(value)}")
     if not is_pair:
         return (Camera.of(value, "cameras"),) * 2
-    if np.ndim(value[0]) == 2 and np.ndim(value[1]) == 1:
+    if [len(getattr(each, "shape", ())) for each in value] == [2, 1]:
         raise ValueError(
             "`cameras` must be a camera, or a pair with one for each image, got a matrix and its distortion: "
             "give `Camera(matrix, distortion)`, the camera of both images"
