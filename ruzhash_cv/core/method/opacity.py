@@ -50,8 +50,8 @@ class Opacity:
 
     @cached
     def columns(self) -> NDArray[np.float32]:
-        """Columns (n, 2) of ones: matches off the surfaces, and those of these that contradict planes."""
-        return np.array([self.off, self.contradict], np.float32).T
+        """Two columns (n,) of ones: matches off the surfaces, and those of these that contradict planes."""
+        return np.array([self.off, self.contradict], np.float32)
 
     @classmethod
     def of(cls, surfaces: Scene, matches: MatchSet, families: Families, parameters: Parameters) -> Opacity:
@@ -77,8 +77,9 @@ class Opacity:
 
     def are_slips(self, squared: Array, reach: float, parameters: Parameters) -> Mask:
         """Return of which models (m,) the matches off surfaces are slips, from squared residuals (m, n)."""
-        # Single precision is exact here: counts are far below 2^24.
-        n_off, n_false = ((squared <= reach**2) @ self.columns).T.astype(np.float64)
+        # Single precision is exact: counts are far below 2^24. One product of both columns would wake the threads of a BLAS.
+        near = (squared <= reach**2).astype(np.float32)
+        n_off, n_false = ((near @ column).astype(np.float64) for column in self.columns)
         n_false -= self.chances @ self.contradict
         few = (n_false <= PARALLAX_SIZE) | (n_off > np.count_nonzero(~self.off))
         return np.asarray(~few & (n_false >= parameters.slip_share * n_off))
