@@ -63,8 +63,8 @@ HOSTS = {"hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 16_773,
-    "core": 8_143,
+    "package": 16_774,
+    "core": 8_144,
     "tests": 13_605,
     "benchmarks": 7_060,
     "tests of benchmarks": 1_221,
