@@ -421,10 +421,11 @@ def decisions(table: pd.DataFrame) -> str:
     lines[-1][0] = "camera pose, cameras given"
     near = stored("near").set_index("method")
     for column, measure in zip(NEAR, ("share kept, lower is better", "share of the true matches kept"), strict=True):
-        ours, peer = (shown(near.loc[name, column]) for name in (OURS, "F PoseLib 1 px"))
-        lines.append(
-            ["near misses of 6 to 20 px", str(near.problems.max()), measure, ours, f"{peer} PoseLib F 1 px", ""]
-        )
+        values = [float(near.loc[name, column]) for name in (OURS, "F PoseLib 1 px")]
+        cells, best = [shown(values[0]), f"{shown(values[1])} PoseLib F 1 px"], int(np.argmax(values))
+        best = 1 - best if column == NEAR[0] else best
+        cells[best] = f"**{cells[best]}**"
+        lines.append(["near misses of 6 to 20 px", str(near.problems.max()), measure, *cells, ""])
     header = ["your matches", "pairs", "measure", OURS, f"best peer {ITS}", "best other peer"]
     return markdown(header, lines).replace("---:", "---")
 

@@ -63,10 +63,10 @@ HOSTS = {"hloc", "kornia", "skimage", "sklearn", "torch"}
 HEAVY_AND_RARELY_NEEDED = ("matplotlib", "pooch", "tqdm")
 # Lines of Python at most. A change that makes a part smaller lowers its figure; one that needs more raises it and says why.
 MOST_LINES = {
-    "package": 16_774,
+    "package": 16_770,
     "core": 8_144,
     "tests": 13_605,
-    "benchmarks": 7_060,
+    "benchmarks": 7_061,
     "tests of benchmarks": 1_221,
 }
 

@@ -180,15 +180,11 @@ def none_stronger(estimate: Estimate, motion: int) -> Rows:
 
 
 def weights_of(estimate: Estimate, models: Rows) -> Array:
-    """Return the weights (n,) of matches: their probabilities of belonging to some models, not to the others of the scene.
-
-    Duplicates share a weight, but not on whole pixels: each was rounded by itself, and informs as much.
-    """
+    """Return the weights (n,) of matches: their probabilities of belonging to some models, not to the others of the scene."""
     others = np.setdiff1d(np.arange(len(estimate.scene)), models)
     of_models, of_others = (estimate.probabilities[:, rows].sum(axis=1) for rows in (models, others))
     least = np.where(estimate.ranking.significant & (of_others <= 0.5), _LEAST_PROBABILITY, 0.0)
-    shares = 1.0 if estimate.matches.rounding > 0.0 else estimate.matches.weights
-    return np.asarray(shares * np.clip(of_models, least, 1.0))
+    return np.asarray(estimate.matches.weights * np.clip(of_models, least, 1.0))
 
 
 def with_rays(matches: MatchSet, cameras: tuple[Camera, Camera]) -> tuple[Array, tuple[Array, Array]]:
