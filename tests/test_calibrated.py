@@ -21,6 +21,7 @@ from ruzhash_cv import (
     filter_points,
     find_essential_matrix,
 )
+from ruzhash_cv.core.method.parameters import PARAMETERS
 from ruzhash_cv.models import sampson_distance, transfer_error
 from ruzhash_cv.results.pose import squared_turns
 
@@ -379,6 +380,15 @@ def test_matches_are_filtered_without_cameras_that_do_not_fit(model: Any) -> Non
             assert result.camera_pose() == filter_points(*pixels).camera_pose(K1, K2)
         with pytest.warns(UserWarning, match="far better than these cameras"):
             assert result.camera_pose(image_size=(1200, 900)).camera is not None
+
+
+def test_essential_matrices_are_sampled_in_the_first_round_unless_planes_are_enough() -> None:
+    depths = on_plane(WALL, 200, np.random.default_rng(0), 0.4, 1.2)
+    wall = filter_points(*views(on_plane(WALL, 200, np.random.default_rng(0))), cameras=(CAMERA1, CAMERA2))
+    rigid = filter_points(*views(depths), cameras=(CAMERA1, CAMERA2))
+    assert [result.search.rounds for result in (wall, rigid)] == [1, 1]
+    assert wall.search.models <= PARAMETERS.plane_samples < rigid.search.models
+    assert rigid.motions[0].kind == "essential"
 
 
 def test_cameras_in_millimetres_are_warned_of_and_left_out_of_the_filter() -> None:

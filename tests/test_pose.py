@@ -56,7 +56,7 @@ def test_a_pose_prints_its_angles_and_how_sure_they_are() -> None:
     points = np.random.default_rng(0).uniform([-2, -1, 4], [2, 1, 8], (60, 3))
     moved, turned = (filter_points(*views(points, pose)).camera_pose(CAMERA, CAMERA2) for pose in (POSE, TURN))
     assert re.fullmatch(
-        r"<CameraPose: \d+ of 60 matches, turned by 7.\d+ \+- 0.\d+ degrees, "
+        r"<CameraPose: \d+ inliers, turned by 7.\d+ \+- 0.\d+ degrees, "
         r"moved along \(0.9\d+, 0.\d+, 0.2\d+\) \+- 0.\d+ degrees>",
         repr(moved),
     )

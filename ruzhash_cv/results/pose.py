@@ -80,7 +80,7 @@ class CameraPose(Record):
             towards = ", ".join(f"{part:.3f}" for part in self.translation)
             moved = f"moved along ({towards}) +- {self.direction_deviation:.2g} degrees"
         turned = f"turned by {angle:.3g} +- {self.rotation_deviation:.2g} degrees"
-        return f"<CameraPose: {np.count_nonzero(self.inliers)} of {len(self.inliers)} matches, {turned}, {moved}>"
+        return f"<CameraPose: {np.count_nonzero(self.inliers)} inliers, {turned}, {moved}>"
 
     def __iter__(self) -> Iterator[Array]:
         return iter((self.rotation, self.translation))
